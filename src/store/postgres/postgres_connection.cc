@@ -1,0 +1,318 @@
+// libpq stays in pipeline mode from the first statement to the last, so there is one way to send
+// and one to read. A transaction ends with its Sync: what comes between CommandComplete and the
+// result of the Sync (a warning, an error) still belongs to it, because the server commits in
+// between.
+
+#include "store/postgres/postgres_connection.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "base/assert.h"
+#include "store/postgres/postgres_errors.h"
+
+namespace leaf {
+namespace {
+
+using Kind = PostgresOutcome::Kind;
+
+Error Unavailable(std::string message) { return Error{Code::kUnavailable, std::move(message)}; }
+
+int Milliseconds(Duration left) {
+  using std::chrono::ceil, std::chrono::milliseconds;
+  return static_cast<int>(std::clamp<std::int64_t>(ceil<milliseconds>(left).count(), 0, 3'600'000));
+}
+
+// libpq's messages end in newlines and may have several lines.
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (c != '\n' && c != '\t') {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
+std::string Field(const PGresult* result, int code) {
+  const char* text = PQresultErrorField(result, code);
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+std::string Sentence(const PGresult* result) {
+  std::string text = Field(result, PG_DIAG_MESSAGE_PRIMARY);
+  if (text.empty()) text = PQresultErrorMessage(result);
+  if (const std::string detail = Field(result, PG_DIAG_MESSAGE_DETAIL); !detail.empty())
+    text += " (" + detail + ")";
+  if (const std::string state = Field(result, PG_DIAG_SQLSTATE); !state.empty())
+    text += " [" + state + "]";
+  return OneLine(text);
+}
+
+void OnNotice(void* first, const PGresult* result) {
+  auto& warning = *static_cast<std::string*>(first);
+  if (warning.empty() && Field(result, PG_DIAG_SEVERITY_NONLOCALIZED) == "WARNING")
+    warning = Sentence(result);
+}
+
+}  // namespace
+
+PostgresConnection::PostgresConnection(Clock& clock)
+    : clock_(clock), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+PostgresConnection::~PostgresConnection() {
+  Close();
+  if (event_fd_ >= 0) close(event_fd_);
+}
+
+Result<void> PostgresConnection::Connect(const PostgresSettings& settings, const HostPort& server,
+                                         Instant deadline) {
+  LEAF_ASSERT(connection_ == nullptr);
+  lost_.clear();
+  std::uint64_t interrupts = 0;
+  [[maybe_unused]] const auto taken = read(event_fd_, &interrupts, sizeof interrupts);
+  if (server.host.starts_with('/')) return Attempt(settings, server, "", deadline);
+  LEAF_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                        LookUpHost(server.host, server.port));
+  Result<void> last;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const Instant now = clock_.Now();
+    const Duration share = (deadline - now) / static_cast<std::int64_t>(addresses.size() - i);
+    last = Attempt(settings, server, addresses[i], now + share);
+    if (last.ok()) break;
+  }
+  return last;
+}
+
+Result<void> PostgresConnection::Attempt(const PostgresSettings& settings, const HostPort& server,
+                                         const std::string& address, Instant deadline) {
+  const std::string port = std::to_string(server.port);
+  // The host is what a certificate must name, hostaddr is where to connect: libpq looks nothing up.
+  const char* const names[] = {"host",
+                               "hostaddr",
+                               "port",
+                               "dbname",
+                               "user",
+                               "password",
+                               "sslmode",
+                               "sslrootcert",
+                               "sslcert",
+                               "sslkey",
+                               "application_name",
+                               "client_encoding",
+                               "gssencmode",
+                               nullptr};
+  const bool tcp = !address.empty();
+  const char* const values[] = {server.host.c_str(),
+                                address.c_str(),
+                                port.c_str(),
+                                settings.database.c_str(),
+                                settings.user.c_str(),
+                                settings.password.c_str(),
+                                tcp ? settings.sslmode.c_str() : "disable",
+                                settings.sslrootcert.c_str(),
+                                settings.sslcert.c_str(),
+                                settings.sslkey.c_str(),
+                                "leafd",
+                                "UTF8",
+                                "disable",
+                                nullptr};
+  const auto failed = [&](std::string why) {
+    Close();
+    return Unavailable("cannot connect to " + (tcp ? ToString(server) : server.host) + ": " + why);
+  };
+  connection_ = PQconnectStartParams(names, values, 0);
+  if (connection_ == nullptr) return Unavailable("out of memory");
+  if (PQstatus(connection_) == CONNECTION_BAD) return failed(Words());
+  PQsetNoticeReceiver(connection_, OnNotice, &warning_);
+  PostgresPollingStatusType polling = PGRES_POLLING_WRITING;
+  while (polling != PGRES_POLLING_OK) {
+    const Wait wait = WaitFor(polling == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline);
+    if (wait == Wait::kTimeout) return failed("no answer in time");
+    if (wait == Wait::kInterrupted) return failed("interrupted");
+    if (wait == Wait::kFailed) return failed("the socket failed");
+    polling = PQconnectPoll(connection_);
+    if (polling == PGRES_POLLING_FAILED) return failed(Words());
+  }
+  if (PQsetnonblocking(connection_, 1) != 0 || PQenterPipelineMode(connection_) != 1)
+    return failed(Words());
+  warning_.clear();  // of logging in; not of a transaction
+  return {};
+}
+
+void PostgresConnection::Close() noexcept {
+  if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
+  warning_.clear();
+}
+
+void PostgresConnection::Interrupt() noexcept {
+  const std::uint64_t one = 1;
+  // It can only fail when the counter is full, and then it is set already.
+  [[maybe_unused]] const auto written = write(event_fd_, &one, sizeof one);
+}
+
+PostgresConnection::Wait PostgresConnection::WaitFor(int events, Instant deadline) noexcept {
+  for (;;) {
+    const Instant now = clock_.Now();
+    if (now >= deadline) return Wait::kTimeout;
+    std::array<pollfd, 2> fds{
+        {{PQsocket(connection_), static_cast<short>(events), 0}, {event_fd_, POLLIN, 0}}};
+    if (fds[0].fd < 0) return Wait::kFailed;
+    const int ready = poll(fds.data(), fds.size(), Milliseconds(deadline - now));
+    if (ready < 0 && errno != EINTR) return Wait::kFailed;
+    if (ready <= 0) continue;
+    if (fds[1].revents != 0) return Wait::kInterrupted;
+    return Wait::kReady;
+  }
+}
+
+bool PostgresConnection::Stale() noexcept {
+  if (connection_ == nullptr) return true;
+  for (;;) {
+    std::array<pollfd, 2> fds{{{PQsocket(connection_), POLLIN, 0}, {event_fd_, POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), 0) <= 0) return false;
+    if (fds[1].revents != 0) return true;
+    // A reload may have something to say, which is not the answer to anything; the end of the
+    // connection is what counts.
+    if (PQconsumeInput(connection_) != 1) return true;
+    PQisBusy(connection_);  // takes the messages that came
+    warning_.clear();
+    if (PQstatus(connection_) != CONNECTION_OK) return true;
+  }
+}
+
+bool PostgresConnection::Queue(std::span<const PostgresStatement> statements) {
+  if (connection_ == nullptr) return false;
+  for (const PostgresStatement& statement : statements) {
+    std::vector<const char*> values;
+    values.reserve(statement.params.size());
+    for (const auto& param : statement.params) values.push_back(param ? param->c_str() : nullptr);
+    if (PQsendQueryParams(connection_, statement.sql.c_str(), static_cast<int>(values.size()),
+                          nullptr, values.data(), nullptr, nullptr, 0) != 1) {
+      lost_ = Words();
+      Close();
+      return false;
+    }
+  }
+  if (PQpipelineSync(connection_) == 1) return true;
+  lost_ = Words();
+  Close();
+  return false;
+}
+
+PostgresConnection::Wait PostgresConnection::Fill(Instant deadline) noexcept {
+  for (;;) {
+    const int unsent = PQflush(connection_);
+    if (unsent < 0) return Wait::kFailed;
+    if (PQisBusy(connection_) == 0) return Wait::kReady;
+    const Wait wait = WaitFor(unsent == 0 ? POLLIN : POLLIN | POLLOUT, deadline);
+    if (wait != Wait::kReady) return wait;
+    if (PQconsumeInput(connection_) != 1) return Wait::kFailed;
+  }
+}
+
+PostgresOutcome PostgresConnection::Await(Instant deadline) {
+  PostgresOutcome outcome;
+  if (connection_ == nullptr) {
+    outcome.error = Unavailable(lost_.empty() ? "not connected" : lost_);
+    return outcome;
+  }
+  outcome.kind = Kind::kDone;
+  for (;;) {
+    const Wait wait = Fill(deadline);
+    if (wait != Wait::kReady) return Lost(wait);
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQgetResult(connection_), PQclear);
+    if (result == nullptr) {  // the end of one statement
+      if (PQstatus(connection_) != CONNECTION_OK) return Lost(Wait::kFailed);
+      continue;
+    }
+    if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) break;
+    Take(result.get(), outcome);
+    if (PQstatus(connection_) != CONNECTION_OK) {
+      if (outcome.error.message.empty()) return Lost(Wait::kFailed);
+      lost_ = outcome.error.message;
+      outcome.kind = Kind::kUnknown;
+      Close();
+      return outcome;
+    }
+  }
+  if (const std::string warning = std::exchange(warning_, ""); !warning.empty()) {
+    outcome.kind = Kind::kUnknown;
+    outcome.error = Unavailable("the server warned: " + warning);
+  }
+  return outcome;
+}
+
+void PostgresConnection::Take(PGresult* result, PostgresOutcome& outcome) {
+  switch (PQresultStatus(result)) {
+    case PGRES_TUPLES_OK:
+    case PGRES_COMMAND_OK:
+      break;
+    case PGRES_PIPELINE_ABORTED:
+      return;  // the error came before
+    default:
+      outcome.sqlstate = Field(result, PG_DIAG_SQLSTATE);
+      outcome.error = Unavailable(Sentence(result));
+      outcome.kind = IsDefinite(outcome.sqlstate, Field(result, PG_DIAG_SEVERITY_NONLOCALIZED))
+                         ? Kind::kRefused
+                         : Kind::kUnknown;
+      return;
+  }
+  outcome.rows.clear();
+  const int rows = PQntuples(result), columns = PQnfields(result);
+  for (int row = 0; row < rows; ++row) {
+    PostgresOutcome::Cells& cells = outcome.rows.emplace_back();
+    for (int column = 0; column < columns; ++column) {
+      if (PQgetisnull(result, row, column) != 0) {
+        cells.emplace_back();
+      } else {
+        cells.emplace_back(std::string(PQgetvalue(result, row, column),
+                                       static_cast<std::size_t>(PQgetlength(result, row, column))));
+      }
+    }
+  }
+  const std::string_view count = PQcmdTuples(result);
+  outcome.affected = 0;
+  std::from_chars(count.data(), count.data() + count.size(), outcome.affected);
+}
+
+PostgresOutcome PostgresConnection::Lost(Wait why) {
+  lost_ = why == Wait::kTimeout       ? "no answer in time"
+          : why == Wait::kInterrupted ? "interrupted"
+                                      : "the connection was lost: " + Words();
+  Close();
+  PostgresOutcome outcome;
+  outcome.error = Unavailable(lost_);
+  return outcome;
+}
+
+std::string PostgresConnection::Words() const {
+  return OneLine(connection_ == nullptr ? "" : PQerrorMessage(connection_));
+}
+
+PostgresOutcome PostgresConnection::Run(std::span<const PostgresStatement> statements,
+                                        Instant deadline) {
+  if (Queue(statements)) return Await(deadline);
+  PostgresOutcome outcome;
+  outcome.kind = Kind::kRefused;
+  outcome.error = Unavailable(lost_.empty() ? "not connected" : lost_);
+  return outcome;
+}
+
+PostgresOutcome PostgresConnection::Run(PostgresStatement statement, Instant deadline) {
+  return Run(std::span(&statement, 1), deadline);
+}
+
+}  // namespace leaf

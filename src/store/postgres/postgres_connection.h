@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "leaf/result.h"
+#include "store/postgres/postgres_settings.h"
+
+struct pg_conn;
+struct pg_result;
+
+namespace leaf {
+
+/// One statement with its parameters; every value travels as text and is cast by the statement.
+/// nullopt is NULL.
+struct PostgresStatement {
+  std::string sql;
+  std::vector<std::optional<std::string>> params;
+};
+
+/// What became of one transaction.
+struct PostgresOutcome {
+  enum class Kind : std::uint8_t {
+    kDone,     ///< committed, and nothing was said that leaves a doubt
+    kRefused,  ///< the server said that it rolled it back, or it was not sent
+    kUnknown,  ///< it may be committed, now or later
+  };
+  using Cells = std::vector<std::optional<std::string>>;
+
+  Kind kind = Kind::kUnknown;
+  Error error;              ///< unless kDone
+  std::string sqlstate;     ///< the server's code, if it gave one
+  std::vector<Cells> rows;  ///< of the last statement
+  std::uint64_t affected = 0;
+
+  bool done() const noexcept { return kind == Kind::kDone; }
+};
+
+/// A session with a PostgreSQL server, or a pooler before it, in which no call outlasts its
+/// deadline, whatever the server does. It never reconnects and never cancels: a cancelled wait for
+/// a synchronous standby would answer as if it had been successful. A call that takes too long ends
+/// by shutting the socket.
+///
+/// Statements go out in transactions of one round trip, several at once where the caller queues
+/// several before it awaits the first (the extended protocol, a Sync after each transaction; no
+/// state of the session is relied on, so a pooler may give each to another server connection).
+///
+/// A warning that comes with a transaction makes its outcome unknown: the server says "committed
+/// here, but perhaps not on the standby" so.
+///
+/// Not bounded: the look-up of a host name and the reading of certificate files. Confined to one
+/// thread at a time, save Interrupt.
+class PostgresConnection {
+ public:
+  explicit PostgresConnection(Clock& clock);
+  ~PostgresConnection();
+  PostgresConnection(const PostgresConnection&) = delete;
+  PostgresConnection& operator=(const PostgresConnection&) = delete;
+
+  /// Connects to `server`, trying its addresses in turn. kUnavailable with the reason. REQUIRES:
+  /// !connected().
+  Result<void> Connect(const PostgresSettings& settings, const HostPort& server, Instant deadline);
+  bool connected() const noexcept { return connection_ != nullptr; }
+  /// Takes leave of the server, without waiting. Nothing happens if not connected.
+  void Close() noexcept;
+  /// Any thread. A call under way ends soon; otherwise the next Stale() says true.
+  void Interrupt() noexcept;
+  /// Whether the connection was ended by the server or by Interrupt meanwhile. Asks nobody.
+  bool Stale() noexcept;
+
+  /// Queues one transaction. False: it could not be queued and nothing of it will happen; the
+  /// connection is not usable any more.
+  bool Queue(std::span<const PostgresStatement> statements);
+  /// Sends what is queued and waits for the outcome of the oldest transaction that was not awaited
+  /// yet. Past its deadline, and after any failure that is not the server's answer, the connection
+  /// is shut and all later ones are kUnknown.
+  PostgresOutcome Await(Instant deadline);
+
+  /// One transaction, queued and awaited.
+  PostgresOutcome Run(std::span<const PostgresStatement> statements, Instant deadline);
+  PostgresOutcome Run(PostgresStatement statement, Instant deadline);
+
+ private:
+  enum class Wait : std::uint8_t { kReady, kTimeout, kInterrupted, kFailed };
+
+  Result<void> Attempt(const PostgresSettings& settings, const HostPort& server,
+                       const std::string& address, Instant deadline);
+  Wait WaitFor(int events, Instant deadline) noexcept;
+  /// Until a result can be read without waiting.
+  Wait Fill(Instant deadline) noexcept;
+  void Take(pg_result* result, PostgresOutcome& outcome);
+  PostgresOutcome Lost(Wait why);
+  std::string Words() const;
+
+  Clock& clock_;
+  const int event_fd_;
+  pg_conn* connection_ = nullptr;
+  std::string warning_;  ///< the first since the last transaction that was awaited
+  std::string lost_;     ///< why the connection was shut while transactions were under way
+};
+
+}  // namespace leaf

@@ -1,0 +1,439 @@
+#include "store/postgres/postgres_driver.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/utf8.h"
+#include "store/postgres/postgres_connection.h"
+#include "store/postgres/postgres_errors.h"
+#include "store/postgres/postgres_probe.h"
+#include "store/refusals.h"
+
+namespace leaf {
+namespace {
+
+using Kind = PostgresOutcome::Kind;
+using Cells = PostgresOutcome::Cells;
+
+constexpr int kBatch = 32;
+constexpr Duration kIdle = std::chrono::seconds(5);  // then a sign of life is asked for
+constexpr Duration kPingMax = std::chrono::milliseconds(300);
+constexpr Duration kLimitMin = std::chrono::milliseconds(1);
+constexpr int kSerializationTries = 10;
+
+Error Unavailable(std::string message) { return Error{Code::kUnavailable, std::move(message)}; }
+
+std::optional<std::int64_t> Number(const std::optional<std::string>& cell) {
+  if (!cell) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = cell->data() + cell->size();
+  const auto [at, failed] = std::from_chars(cell->data(), end, number);
+  return failed == std::errc() && at == end ? std::optional(number) : std::nullopt;
+}
+
+// A transaction under a stricter isolation level than READ COMMITTED, rolled back for a row that
+// moved meanwhile.
+bool IsSerialization(const PostgresOutcome& outcome) {
+  return outcome.kind == Kind::kRefused &&
+         (outcome.sqlstate == "40001" || outcome.sqlstate == "40P01");
+}
+
+Row ToRow(const Cells& cells) {
+  return Row{cells[0].value_or(""), Number(cells[1]).value_or(0), Number(cells[2]).value_or(0),
+             cells[3].value_or("")};
+}
+
+class PostgresDriver final : public SegmentDriver {
+ public:
+  explicit PostgresDriver(PostgresSettings settings)
+      : settings_(std::move(settings)),
+        limit_max_(settings_.timeout / 10 * 9),
+        connection_(clock_) {}
+
+  Result<StoreInfo> Open(Instant deadline) override;
+  bool connected() const noexcept override { return open_ && connection_.connected(); }
+  void Close() noexcept override {
+    open_ = false;
+    connection_.Close();
+  }
+  int batch_limit() const noexcept override { return kBatch; }
+  void Reserve(std::span<const Ask> asks, std::span<Grant> grants) override;
+  Result<std::optional<Row>> Find(std::string_view tag, Instant deadline) override;
+  Result<std::vector<Row>> List(std::string_view after, int limit, Instant deadline) override;
+  Result<Row> Create(std::string_view tag, std::int64_t step, std::int64_t max_id,
+                     Instant deadline) override;
+  Result<Row> SetStep(std::string_view tag, std::int64_t step, Instant deadline) override;
+  Result<Row> Delete(std::string_view tag, Instant deadline) override;
+  Result<std::int64_t> Raise(std::string_view tag, std::int64_t not_below, std::int64_t add,
+                             Instant deadline) override;
+  Result<bool> HandBack(std::string_view tag, Range tail, Instant deadline) override;
+  Result<std::vector<std::string>> LackingRights(Instant deadline) override;
+  Result<std::vector<std::string>> NullRows(int most, Instant deadline) override;
+  void Interrupt() noexcept override { connection_.Interrupt(); }
+
+ private:
+  void SetTexts();
+  Result<void> Ready(Instant deadline);
+  /// How long the server may work at what is to end by `deadline`; under kLimitMin: not at all.
+  Duration Limit(Instant deadline) const {
+    return std::min(limit_max_, (deadline - clock_.Now()) / 20 * 19);
+  }
+
+  /// Queues what can be reserved; false: grants[i] is settled.
+  bool Queue(const Ask& ask, const Result<void>& ready, Duration limit, Grant& grant);
+  void Settle(const PostgresOutcome& outcome, const Ask& ask, Grant& grant);
+  void GrantFrom(const Cells& cells, const Ask& ask, Grant& grant);
+  void WhyNoRow(const Ask& ask, Grant& grant);
+  void ReserveAlone(const Ask& ask, Grant& grant);
+
+  Error Refusal(const PostgresOutcome& outcome, std::string_view tag);
+  Result<std::vector<Cells>> Read(PostgresStatement statement, Instant deadline);
+  /// A transaction that changes something; as a refusal without effect it may be tried again.
+  Result<std::vector<Cells>> Change(PostgresStatement statement, std::string_view tag,
+                                    Instant deadline);
+  Result<Row> ChangedRow(PostgresStatement statement, std::string_view tag, Instant deadline);
+
+  Clock& clock_ = SystemClock();
+  const PostgresSettings settings_;
+  const Duration limit_max_;  ///< on each statement, by the server; shorter than the call's
+
+  PostgresConnection connection_;
+  bool open_ = false;
+  PostgresFacts facts_;
+  Instant last_use_{};
+  std::string row_;  ///< the columns of a Row
+  std::string reserve_, find_, list_, create_, set_step_, delete_, raise_, hand_back_;
+};
+
+Result<StoreInfo> PostgresDriver::Open(Instant deadline) {
+  Close();
+  LEAF_RETURN_IF_ERROR(
+      OpenPostgres(connection_, settings_, clock_, deadline, [this](Instant until) -> Result<void> {
+        LEAF_ASSIGN_OR_RETURN(facts_, ProbePostgres(connection_, settings_, until));
+        return {};
+      }));
+  SetTexts();
+  open_ = true;
+  last_use_ = clock_.Now();
+  return facts_.info;
+}
+
+void PostgresDriver::SetTexts() {
+  // The index finds the row by the column's collation; "C" compares the bytes.
+  const std::string by_name =
+      " WHERE t.biz_tag = $1::text AND t.biz_tag::text COLLATE \"C\" = $1::text COLLATE \"C\"";
+  const std::string& table = facts_.table;
+  const std::string touch = facts_.has_update_time ? ", update_time = now()" : "";
+  row_ = std::string("t.biz_tag, t.max_id, t.step, ") +
+         (facts_.has_update_time ? "to_char(t.update_time, 'YYYY-MM-DD HH24:MI:SS\".0\"')" : "''");
+  reserve_ = "UPDATE ONLY " + table + " t SET max_id = t.max_id + $2::bigint" + touch + by_name +
+             " AND t.step > 0 AND t.max_id BETWEEN 0 AND 9223372036854775807 - $2::bigint "
+             "RETURNING t.max_id, t.step, current_setting('synchronous_commit'), " +
+             FingerprintOf("t.tableoid");
+  find_ = "SELECT " + row_ + " FROM ONLY " + table + " t" + by_name;
+  list_ = "SELECT " + row_ + " FROM ONLY " + table +
+          " t WHERE t.biz_tag > $1::text ORDER BY t.biz_tag LIMIT $2::bigint";
+  create_ = "INSERT INTO " + table +
+            " AS t (biz_tag, max_id, step) VALUES ($1::text, $2::bigint, $3::bigint) RETURNING " +
+            row_;
+  set_step_ =
+      "UPDATE ONLY " + table + " t SET step = $2::bigint" + touch + by_name + " RETURNING " + row_;
+  delete_ = "DELETE FROM ONLY " + table + " t" + by_name + " RETURNING " + row_;
+  raise_ = "UPDATE ONLY " + table + " t SET max_id = GREATEST(t.max_id, $2::bigint) + $3::bigint" +
+           touch + by_name +
+           " AND t.max_id IS NOT NULL AND GREATEST(t.max_id, $2::bigint) BETWEEN 0 AND "
+           "9223372036854775807 - $3::bigint RETURNING t.max_id";
+  hand_back_ = "UPDATE ONLY " + table + " t SET max_id = $2::bigint" + touch + by_name +
+               " AND t.max_id = $3::bigint RETURNING 1";
+}
+
+// --- Before a statement. A failure here means that nothing was sent.
+
+Result<void> PostgresDriver::Ready(Instant deadline) {
+  if (!connected()) return Unavailable("not connected");
+  const Instant now = clock_.Now();
+  if (now >= deadline) return refusal::Late("postgres");
+  if (connection_.Stale()) {
+    Close();
+    return Unavailable("the server had closed the idle connection");
+  }
+  if (now - last_use_ >= kIdle) {
+    const PostgresOutcome alive = connection_.Run(PostgresStatement{"SELECT 1", {}},
+                                                  now + std::min(kPingMax, (deadline - now) / 3));
+    if (!alive.done()) {
+      Close();
+      return alive.error;
+    }
+  }
+  last_use_ = clock_.Now();
+  return {};
+}
+
+Error PostgresDriver::Refusal(const PostgresOutcome& outcome, std::string_view tag) {
+  if (outcome.kind == Kind::kRefused && IsForeignCharacter(outcome.sqlstate))
+    return refusal::NoRow(tag);
+  if (outcome.kind == Kind::kRefused && IsDuplicateKey(outcome.sqlstate))
+    return refusal::Exists(tag);
+  if (!connection_.connected() || ConcernsStore(outcome.sqlstate)) Close();
+  return outcome.error;
+}
+
+// --- Reserving.
+
+void PostgresDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants) {
+  LEAF_ASSERT(asks.size() == grants.size() && asks.size() <= kBatch);
+  const Instant now = clock_.Now();
+  Instant first = kNever;
+  for (const Ask& ask : asks) {
+    if (ask.deadline > now) first = std::min(first, ask.deadline);
+  }
+  const Result<void> ready = Ready(first);
+  // A locked row may hold the others back by its share only, so that all end in time.
+  const Duration limit =
+      Limit(first) / static_cast<std::int64_t>(std::max<std::size_t>(1, asks.size()));
+  std::vector<bool> queued(asks.size(), false);
+  for (std::size_t i = 0; i < asks.size(); ++i) queued[i] = Queue(asks[i], ready, limit, grants[i]);
+  std::vector<std::size_t> again, absent;
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    if (!queued[i]) continue;
+    const PostgresOutcome outcome = connection_.Await(asks[i].deadline);
+    if (IsSerialization(outcome)) {
+      again.push_back(i);
+    } else if (outcome.done() && outcome.rows.empty()) {
+      absent.push_back(i);
+    } else {
+      Settle(outcome, asks[i], grants[i]);
+    }
+  }
+  // Other statements may be sent only when the pipeline is empty.
+  for (const std::size_t i : absent) WhyNoRow(asks[i], grants[i]);
+  for (const std::size_t i : again) ReserveAlone(asks[i], grants[i]);
+}
+
+bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration limit,
+                           Grant& grant) {
+  LEAF_ASSERT(ask.count > 0);
+  grant = Grant{};
+  grant.flight = ask.flight;
+  grant.outcome = Outcome::kRefused;
+  if (!IsUtf8(ask.tag)) {
+    grant.error = refusal::NoRow(ask.tag);
+  } else if (ask.deadline <= clock_.Now()) {
+    grant.error = refusal::Late("postgres");
+  } else if (!ready.ok()) {
+    grant.error = ready.error();
+  } else if (limit < kLimitMin) {
+    grant.error = Unavailable("too little time was left to begin");
+  } else {
+    const PostgresStatement statements[] = {
+        Preamble(limit), {reserve_, {std::string(ask.tag), std::to_string(ask.count)}}};
+    if (connection_.Queue(statements)) return true;
+    grant.error = Unavailable("the connection was lost before the statement was sent");
+  }
+  return false;
+}
+
+void PostgresDriver::Settle(const PostgresOutcome& outcome, const Ask& ask, Grant& grant) {
+  if (outcome.done()) return GrantFrom(outcome.rows[0], ask, grant);
+  grant.outcome = outcome.kind == Kind::kRefused ? Outcome::kRefused : Outcome::kUnknown;
+  grant.error = Refusal(outcome, ask.tag);
+  if (grant.outcome == Outcome::kUnknown) open_ = false;  // what follows in the pipeline is read
+}
+
+void PostgresDriver::GrantFrom(const Cells& cells, const Ask& ask, Grant& grant) {
+  const auto end = Number(cells[0]), step = Number(cells[1]);
+  grant.outcome = Outcome::kUnknown;
+  if (!end || !step || *end < ask.count) {
+    grant.error =
+        Unavailable("the server's answer makes no sense: new end " + cells[0].value_or("NULL"));
+  } else if (cells[2] != "on" && cells[2] != "remote_apply") {
+    grant.error = Unavailable("synchronous_commit was " + cells[2].value_or("NULL") +
+                              " and not on, though the statement set it");
+  } else if (cells[3] != facts_.fingerprint) {
+    grant.error = Unavailable(
+        "the server is another than before or has other settings; it will be examined anew");
+  } else {
+    grant.outcome = Outcome::kGranted;
+    grant.range = {*end - ask.count, *end};
+    grant.row_step = *step;
+    return;
+  }
+  open_ = false;
+}
+
+// The statement met no row that fulfils all its conditions.
+void PostgresDriver::WhyNoRow(const Ask& ask, Grant& grant) {
+  if (!connection_.connected()) {
+    grant.error = Unavailable("the row was not there or not fit, and the connection was lost");
+    return;
+  }
+  const auto found = Read({find_, {std::string(ask.tag)}}, ask.deadline);
+  if (!found.ok()) {
+    grant.error = found.error();
+  } else if (found->empty()) {
+    grant.error = refusal::NoRow(ask.tag);
+  } else if (const auto max_id = Number((*found)[0][1]), step = Number((*found)[0][2]);
+             !max_id || !step) {
+    grant.error = Unavailable("tag '" + std::string(ask.tag) + "' has " +
+                              (step ? "max_id" : "step") + " NULL");
+  } else {
+    grant.error = refusal::BadRow(ask.tag, *max_id, *step, ask.count)
+                      .value_or(Unavailable("the row changed meanwhile"));
+  }
+}
+
+void PostgresDriver::ReserveAlone(const Ask& ask, Grant& grant) {
+  for (int i = 0; i < kSerializationTries; ++i) {
+    if (!Queue(ask, Ready(ask.deadline), Limit(ask.deadline), grant)) return;
+    const PostgresOutcome outcome = connection_.Await(ask.deadline);
+    if (IsSerialization(outcome)) {
+      grant.error = outcome.error;
+      continue;
+    }
+    if (outcome.done() && outcome.rows.empty()) return WhyNoRow(ask, grant);
+    return Settle(outcome, ask, grant);
+  }
+}
+
+// --- The rest.
+
+Result<std::vector<Cells>> PostgresDriver::Read(PostgresStatement statement, Instant deadline) {
+  PostgresOutcome outcome = connection_.Run(std::move(statement), deadline);
+  if (outcome.done()) return std::move(outcome.rows);
+  return Refusal(outcome, "");
+}
+
+Result<std::optional<Row>> PostgresDriver::Find(std::string_view tag, Instant deadline) {
+  if (!IsUtf8(tag)) return std::optional<Row>();
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
+  const auto rows = Read({find_, {std::string(tag)}}, deadline);
+  if (!rows.ok()) {
+    if (rows.error().code == Code::kNotFound) return std::optional<Row>();
+    return rows.error();
+  }
+  return rows->empty() ? std::optional<Row>() : std::optional(ToRow(rows->front()));
+}
+
+Result<std::vector<Row>> PostgresDriver::List(std::string_view after, int limit, Instant deadline) {
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
+  LEAF_ASSIGN_OR_RETURN(const auto found,
+                        Read({list_, {std::string(after), std::to_string(limit)}}, deadline));
+  std::vector<Row> rows;
+  rows.reserve(found.size());
+  for (const Cells& cells : found) rows.push_back(ToRow(cells));
+  return rows;
+}
+
+Result<std::vector<Cells>> PostgresDriver::Change(PostgresStatement statement, std::string_view tag,
+                                                  Instant deadline) {
+  if (!IsUtf8(tag)) return refusal::NoRow(tag);
+  PostgresOutcome outcome;
+  for (int i = 0; i < kSerializationTries; ++i) {
+    LEAF_RETURN_IF_ERROR(Ready(deadline));
+    const Duration limit = Limit(deadline);
+    if (limit < kLimitMin) return Unavailable("too little time was left to begin");
+    const PostgresStatement statements[] = {Preamble(limit), statement};
+    outcome = connection_.Run(statements, deadline);
+    if (!IsSerialization(outcome)) break;
+  }
+  if (outcome.done()) return std::move(outcome.rows);
+  return Refusal(outcome, tag);
+}
+
+Result<Row> PostgresDriver::ChangedRow(PostgresStatement statement, std::string_view tag,
+                                       Instant deadline) {
+  LEAF_ASSIGN_OR_RETURN(const auto rows, Change(std::move(statement), tag, deadline));
+  if (rows.empty()) return refusal::NoRow(tag);
+  return ToRow(rows.front());
+}
+
+Result<Row> PostgresDriver::Create(std::string_view tag, std::int64_t step, std::int64_t max_id,
+                                   Instant deadline) {
+  const auto row = ChangedRow(
+      {create_, {std::string(tag), std::to_string(max_id), std::to_string(step)}}, tag, deadline);
+  if (!row.ok() && row.error().code == Code::kNotFound) {
+    return Unavailable("the column biz_tag cannot hold the characters of '" + std::string(tag) +
+                       "'");
+  }
+  return row;
+}
+
+Result<Row> PostgresDriver::SetStep(std::string_view tag, std::int64_t step, Instant deadline) {
+  return ChangedRow({set_step_, {std::string(tag), std::to_string(step)}}, tag, deadline);
+}
+
+Result<Row> PostgresDriver::Delete(std::string_view tag, Instant deadline) {
+  return ChangedRow({delete_, {std::string(tag)}}, tag, deadline);
+}
+
+Result<std::int64_t> PostgresDriver::Raise(std::string_view tag, std::int64_t not_below,
+                                           std::int64_t add, Instant deadline) {
+  LEAF_ASSERT(add >= 0);
+  LEAF_ASSIGN_OR_RETURN(
+      const auto rows,
+      Change({raise_, {std::string(tag), std::to_string(not_below), std::to_string(add)}}, tag,
+             deadline));
+  if (!rows.empty()) {
+    if (const auto max_id = Number(rows[0][0])) return *max_id;
+    return Unavailable("the server's answer makes no sense");
+  }
+  LEAF_ASSIGN_OR_RETURN(const auto found, Read({find_, {std::string(tag)}}, deadline));
+  if (found.empty()) return refusal::NoRow(tag);
+  const auto max_id = Number(found[0][1]);
+  if (!max_id) return Unavailable("tag '" + std::string(tag) + "' has the max_id NULL");
+  const std::int64_t from = std::max(*max_id, not_below);
+  if (from > kMaxEnd - add) return refusal::Exhausted(tag, from, add);
+  return Unavailable("the row of '" + std::string(tag) + "' changed meanwhile");
+}
+
+Result<bool> PostgresDriver::HandBack(std::string_view tag, Range tail, Instant deadline) {
+  LEAF_ASSERT(tail.first < tail.last);
+  const auto rows = Change(
+      {hand_back_, {std::string(tag), std::to_string(tail.first), std::to_string(tail.last)}}, tag,
+      deadline);
+  if (rows.ok()) return !rows->empty();
+  if (rows.error().code == Code::kNotFound) return false;
+  return rows.error();
+}
+
+Result<std::vector<std::string>> PostgresDriver::LackingRights(Instant deadline) {
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
+  LEAF_ASSIGN_OR_RETURN(const auto rows,
+                        Read({"SELECT p FROM unnest(ARRAY['INSERT', 'DELETE']) p WHERE NOT "
+                              "has_table_privilege($1::text, p)",
+                              {facts_.table}},
+                             deadline));
+  std::vector<std::string> lacking;
+  for (const Cells& row : rows) {
+    const std::string privilege = row[0].value_or("");
+    lacking.push_back("the user '" + settings_.user + "' may not " + privilege + " on " +
+                      facts_.table + ", which only the admin API needs: GRANT " + privilege +
+                      " ON " + facts_.table + " TO " + QuotedName(settings_.user) + ";");
+  }
+  return lacking;
+}
+
+Result<std::vector<std::string>> PostgresDriver::NullRows(int most, Instant deadline) {
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
+  LEAF_ASSIGN_OR_RETURN(const auto rows,
+                        Read({"SELECT t.biz_tag FROM ONLY " + facts_.table +
+                                  " t WHERE t.max_id IS NULL OR t.step IS NULL ORDER BY t.biz_tag "
+                                  "LIMIT $1::bigint",
+                              {std::to_string(most)}},
+                             deadline));
+  std::vector<std::string> names;
+  for (const Cells& row : rows) names.push_back(row[0].value_or(""));
+  return names;
+}
+
+}  // namespace
+
+Result<DriverFactory> MakePostgresFactory(const StoreOptions& options) {
+  LEAF_ASSIGN_OR_RETURN(PostgresSettings settings, ParsePostgresSettings(options));
+  return DriverFactory(
+      [settings = std::move(settings)] { return std::make_unique<PostgresDriver>(settings); });
+}
+
+}  // namespace leaf

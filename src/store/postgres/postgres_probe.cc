@@ -1,0 +1,248 @@
+#include "store/postgres/postgres_probe.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "store/postgres/postgres_errors.h"
+
+namespace leaf {
+namespace {
+
+using Cells = PostgresOutcome::Cells;
+
+Error Bad(std::string message) { return Error{Code::kUnavailable, std::move(message)}; }
+
+Result<std::vector<Cells>> Select(PostgresConnection& connection, PostgresStatement statement,
+                                  Instant deadline) {
+  PostgresOutcome outcome = connection.Run(std::move(statement), deadline);
+  if (!outcome.done()) return outcome.error;
+  return std::move(outcome.rows);
+}
+
+std::string Text(const std::optional<std::string>& cell) { return cell.value_or(""); }
+bool True(const std::optional<std::string>& cell) { return cell == "t" || cell == "on"; }
+
+std::string Alter(const std::string& table, const std::string& change) {
+  return "ALTER TABLE " + table + " " + change + ";";
+}
+
+bool In(const std::string& type, std::initializer_list<const char*> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+void Judge(bool fsync, bool full_pages, const std::string& standbys, StoreInfo& info) {
+  info.durability = standbys.empty() ? Durability::kPower : Durability::kReplicated;
+  const auto lower = [&info](std::string why) {
+    info.durability = Durability::kProcess;
+    info.warnings.push_back(std::move(why));
+  };
+  if (!fsync) {
+    lower(
+        "fsync = off forgets ids at a power loss; ALTER SYSTEM SET fsync = on; SELECT "
+        "pg_reload_conf();");
+  }
+  if (!full_pages) {
+    lower(
+        "full_page_writes = off can leave torn pages at a power loss; ALTER SYSTEM SET "
+        "full_page_writes = on; SELECT pg_reload_conf();");
+  }
+}
+
+struct Column {
+  std::string type;
+  bool not_null = false, deterministic = true;
+};
+
+/// The table as the catalogue knows it.
+struct Table {
+  std::string oid, name, kind, persistence;  // name: with its schema, quoted
+  bool may_select = false, may_update = false, keyed = false;
+};
+
+Result<Table> FindTable(PostgresConnection& connection, const PostgresSettings& settings,
+                        Instant deadline) {
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      Select(connection,
+             {"SELECT c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind, "
+              "c.relpersistence, has_table_privilege(c.oid, 'SELECT'), "
+              "has_table_privilege(c.oid, 'UPDATE') FROM pg_class c JOIN pg_namespace n ON n.oid = "
+              "c.relnamespace WHERE c.oid = to_regclass($1::text)",
+              {QuotedTable(settings)}},
+             deadline));
+  if (rows.empty()) {
+    return Bad("the table " + QuotedTable(settings) + " does not exist in database '" +
+               settings.database + "' (or the user '" + settings.user +
+               "' may not use its schema); create it: " + LeafTableDdl(settings));
+  }
+  const Cells& row = rows[0];
+  Table table{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3]),
+              True(row[4]), True(row[5]), false};
+  return table;
+}
+
+Result<void> CheckKind(const Table& table, const std::string& user) {
+  if (table.kind != "r") {
+    const char* kind = table.kind == "v"   ? "a view"
+                       : table.kind == "p" ? "a partitioned table"
+                       : table.kind == "f" ? "a foreign table"
+                                           : "no plain table";
+    return Bad(table.name + " is " + kind + "; leafd needs the table itself");
+  }
+  if (table.persistence != "p") {
+    return Bad("the table " + table.name + " is " +
+               (table.persistence == "u" ? "UNLOGGED" : "temporary") +
+               ", which does not keep what it acknowledged: " + Alter(table.name, "SET LOGGED"));
+  }
+  if (!table.may_select || !table.may_update) {
+    return Bad("the user '" + user + "' lacks privileges on " + table.name +
+               ": GRANT SELECT, UPDATE ON " + table.name + " TO " + QuotedName(user) + ";");
+  }
+  return {};
+}
+
+Result<std::map<std::string, Column>> ReadColumns(PostgresConnection& connection,
+                                                  const Table& table, Instant deadline) {
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      Select(connection,
+             {"SELECT a.attname, t.typname, a.attnotnull, coalesce(c.collisdeterministic, true) "
+              "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation c "
+              "ON c.oid = a.attcollation WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT "
+              "a.attisdropped",
+              {table.oid}},
+             deadline));
+  std::map<std::string, Column> columns;
+  for (const Cells& row : rows)
+    columns[Text(row[0])] = Column{Text(row[1]), True(row[2]), True(row[3])};
+  return columns;
+}
+
+Result<void> CheckColumns(const PostgresSettings& settings, const Table& table,
+                          const std::map<std::string, Column>& columns) {
+  for (const char* name : {"biz_tag", "max_id", "step"}) {
+    if (columns.find(name) == columns.end()) {
+      return Bad("the table " + table.name + " has no column " + name +
+                 "; leafd's table is: " + LeafTableDdl(settings));
+    }
+  }
+  const Column& tag = columns.at("biz_tag");
+  if (!In(tag.type, {"varchar", "text"})) {
+    return Bad("the column biz_tag is " + tag.type + "; it must be varchar or text: " +
+               Alter(table.name, "ALTER COLUMN biz_tag TYPE varchar(128)"));
+  }
+  if (!tag.deterministic) {
+    return Bad(
+        "the column biz_tag has a nondeterministic collation, which takes different names "
+        "for one: " +
+        Alter(table.name, "ALTER COLUMN biz_tag TYPE varchar(128) COLLATE \"C\""));
+  }
+  if (columns.at("max_id").type != "int8") {
+    return Bad("the column max_id is " + columns.at("max_id").type +
+               "; ids need a bigint: " + Alter(table.name, "ALTER COLUMN max_id TYPE bigint"));
+  }
+  if (!In(columns.at("step").type, {"int4", "int8", "int2"})) {
+    return Bad("the column step is " + columns.at("step").type +
+               "; it must be an integer: " + Alter(table.name, "ALTER COLUMN step TYPE int"));
+  }
+  return {};
+}
+
+// A valid, whole, unique index on biz_tag alone: else two rows could have one name.
+Result<void> CheckKey(PostgresConnection& connection, const Table& table, Instant deadline) {
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      Select(connection,
+             {"SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND "
+              "a.attnum = i.indkey[0] WHERE i.indrelid = $1::oid AND i.indisunique AND "
+              "i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL AND i.indexprs IS NULL "
+              "AND a.attname = 'biz_tag' LIMIT 1",
+              {table.oid}},
+             deadline));
+  if (!rows.empty()) return {};
+  return Bad("the table " + table.name +
+             " has no unique key on biz_tag alone, so one name could have several rows: " +
+             Alter(table.name, "ADD PRIMARY KEY (biz_tag)"));
+}
+
+}  // namespace
+
+std::string FingerprintOf(std::string_view oid) {
+  return "concat_ws('|', (SELECT system_identifier FROM pg_control_system()), "
+         "left(pg_walfile_name(pg_current_wal_lsn()), 8), current_setting('fsync'), "
+         "current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "
+         "(SELECT c.relpersistence FROM pg_class c WHERE c.oid = " +
+         std::string(oid) + "))";
+}
+
+PostgresStatement Preamble(Duration limit) {
+  const auto ms = std::max<std::int64_t>(
+      1, std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
+  return {
+      "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN "
+      "'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', "
+      "$1::text, true), set_config('statement_timeout', $1::text, true)",
+      {std::to_string(ms)}};
+}
+
+Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant deadline) {
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> writable,
+      Select(connection,
+             {"SELECT pg_is_in_recovery(), current_setting('transaction_read_only')", {}},
+             deadline));
+  if (writable.size() != 1) return Bad("the server does not tell whether it can be written to");
+  if (True(writable[0][0])) {
+    return Bad(
+        "the server is read-only: a standby in recovery; point store.url at the primary, or name "
+        "all servers in it");
+  }
+  if (True(writable[0][1])) {
+    return Bad(
+        "the session is read-only (default_transaction_read_only = on, set for the server, the "
+        "database or the role): ALTER SYSTEM SET default_transaction_read_only = off; SELECT "
+        "pg_reload_conf();");
+  }
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      Select(connection,
+             {"SELECT (SELECT system_identifier FROM pg_control_system()), "
+              "left(pg_walfile_name(pg_current_wal_lsn()), 8), current_setting('fsync'), "
+              "current_setting('full_page_writes'), current_setting('synchronous_standby_names')",
+              {}},
+             deadline));
+  if (rows.size() != 1) return Bad("the server does not tell who it is");
+  const Cells& row = rows[0];
+  StoreInfo info;
+  info.identity = "postgres:" + Text(row[0]) + ":timeline " + Text(row[1]);
+  Judge(True(row[2]), True(row[3]), Text(row[4]), info);
+  return info;
+}
+
+Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
+                                    const PostgresSettings& settings, Instant deadline) {
+  PostgresFacts facts;
+  LEAF_ASSIGN_OR_RETURN(facts.info, ProbePostgresServer(connection, deadline));
+  LEAF_ASSIGN_OR_RETURN(const Table table, FindTable(connection, settings, deadline));
+  LEAF_RETURN_IF_ERROR(CheckKind(table, settings.user));
+  LEAF_ASSIGN_OR_RETURN(const auto columns, ReadColumns(connection, table, deadline));
+  LEAF_RETURN_IF_ERROR(CheckColumns(settings, table, columns));
+  LEAF_RETURN_IF_ERROR(CheckKey(connection, table, deadline));
+  facts.table = table.name;
+  const auto updated = columns.find("update_time");
+  facts.has_update_time =
+      updated != columns.end() && In(updated->second.type, {"timestamp", "timestamptz"});
+  if (!columns.at("max_id").not_null)
+    facts.info.warnings.push_back("the column max_id may be NULL; such a tag is refused: " +
+                                  Alter(table.name, "ALTER COLUMN max_id SET NOT NULL"));
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> print,
+      Select(connection, {"SELECT " + FingerprintOf("$1::oid"), {table.oid}}, deadline));
+  if (print.size() != 1 || !print[0][0]) return Bad("the server does not tell who it is");
+  facts.fingerprint = *print[0][0];
+  return facts;
+}
+
+}  // namespace leaf

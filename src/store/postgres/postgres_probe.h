@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/driver.h"
+#include "store/postgres/postgres_connection.h"
+
+namespace leaf {
+
+/// What ProbePostgres found of a server and a table.
+struct PostgresFacts {
+  StoreInfo info;
+  std::string table;        ///< with its schema, quoted
+  std::string fingerprint;  ///< of all that a hand or a failover changes; see FingerprintOf
+  bool has_update_time = false;
+};
+
+/// Judges the server (read-only, a standby), its settings and the table (kind, persistence,
+/// columns, key, privileges). kUnavailable with what is wrong and the statement that mends it.
+Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
+                                    const PostgresSettings& settings, Instant deadline);
+
+/// The server's part: identity, durability and warnings. Of use where the table is another.
+Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant deadline);
+
+/// Connects to the first of the servers that `judge` finds nothing wrong with. With several, one
+/// that is a standby is passed over; the error is the last one's.
+template <typename F>
+Result<void> OpenPostgres(PostgresConnection& connection, const PostgresSettings& settings,
+                          Clock& clock, Instant deadline, F judge) {
+  Result<void> last;
+  for (std::size_t i = 0; i < settings.servers.size(); ++i) {
+    const Instant now = clock.Now();
+    const Instant until =
+        now + (deadline - now) / static_cast<std::int64_t>(settings.servers.size() - i);
+    last = connection.Connect(settings, settings.servers[i], until);
+    if (last.ok()) last = judge(until);
+    if (last.ok()) return last;
+    connection.Close();
+  }
+  return last;
+}
+
+/// SQL for one text that differs as soon as the server is another one, was promoted, has other
+/// settings of durability, or the table `oid` (an expression) may forget. Cheap enough for every
+/// reservation.
+std::string FingerprintOf(std::string_view oid);
+
+/// The first statement of a transaction that changes something: it waits for locks and runs no
+/// longer than `limit`, and its commit counts only when it is durable here and on the synchronous
+/// standbys. Set within the transaction, so a pooler cannot lose it.
+PostgresStatement Preamble(Duration limit);
+
+}  // namespace leaf

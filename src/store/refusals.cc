@@ -1,0 +1,36 @@
+#include "store/refusals.h"
+
+namespace leaf::refusal {
+namespace {
+
+std::string Quoted(std::string_view tag) { return "tag '" + std::string(tag) + "'"; }
+
+}  // namespace
+
+Error NoRow(std::string_view tag) { return {Code::kNotFound, Quoted(tag) + " has no row"}; }
+
+Error Exists(std::string_view tag) { return {Code::kConflict, Quoted(tag) + " has a row already"}; }
+
+Error Late(std::string_view kind) {
+  return {Code::kUnavailable,
+          std::string(kind) + ": the deadline passed before the statement began"};
+}
+
+Error Exhausted(std::string_view tag, std::int64_t max_id, std::int64_t add) {
+  return {Code::kExhausted, Quoted(tag) + " has max_id " + std::to_string(max_id) + ": " +
+                                std::to_string(add) + " more ids do not fit below 2^63"};
+}
+
+std::optional<Error> BadRow(std::string_view tag, std::int64_t max_id, std::int64_t step,
+                            std::int64_t count) {
+  if (step <= 0)
+    return Error{Code::kUnavailable,
+                 Quoted(tag) + " has step " + std::to_string(step) + "; it must be above 0"};
+  if (max_id < 0)
+    return Error{Code::kUnavailable,
+                 Quoted(tag) + " has the negative max_id " + std::to_string(max_id)};
+  if (max_id > kMaxEnd - count) return Exhausted(tag, max_id, count);
+  return std::nullopt;
+}
+
+}  // namespace leaf::refusal
