@@ -30,7 +30,8 @@ TEST(RegistryUrlTest, TheStoreIsOneWord) {
   for (const char* text : {"", "Store", "store:", "store ", " store", "stores", "zookeeper", "zk",
                            "zookeeper:", "zookeeper:/h", "mysql://h/d", "fixed", "${X}"}) {
     EXPECT_EQ(ErrorOf(text),
-              "snowflake.registry is store, zookeeper://HOST:PORT,HOST:PORT/, etcd://HOST:PORT/PREFIX or fixed:N");
+              "snowflake.registry is store, zookeeper://HOST:PORT,HOST:PORT/, "
+              "etcd://HOST:PORT/PREFIX or fixed:N");
   }
 }
 

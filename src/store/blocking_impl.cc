@@ -526,14 +526,16 @@ void BlockingStore::Impl::Collect(Instant now) {
 
 void BlockingStore::Impl::Sweep(Jobs& queue, Instant now) {
   const Error error = Away("no session was free before the deadline");
-  std::erase_if(queue, [&](JobPtr& job) {
+  Jobs waiting;
+  for (JobPtr& job : queue) {
     if (job->deadline > now) {
       earliest_ = std::min(earliest_, job->deadline);
-      return false;
+      waiting.push_back(std::move(job));
+    } else {
+      answers_.push_back({std::move(job), error, false});
     }
-    answers_.push_back({std::move(job), error, false});
-    return true;
-  });
+  }
+  queue = std::move(waiting);
 }
 
 void BlockingStore::Impl::Watch(const SessionPtr& session, Instant now) {

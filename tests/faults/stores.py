@@ -204,7 +204,6 @@ class MySql(_MySql):
 
 class _MariaDbPairStore(Standby, _MySql):
     semisync = False
-    numbers = 1000         # of servers, so far
 
     def start(self, servers):
         self.pair = MariaDbPair(semisync=self.semisync)
@@ -227,11 +226,7 @@ class _MariaDbPairStore(Standby, _MySql):
         self.pair.hold_replica()
 
     def rejoin(self):
-        # Under its old number it would skip what it had written itself before, in its new folder.
         node = self.pair.replica
-        self.numbers += 1
-        node.options = [option for option in node.options if not option.startswith("--server-id=")]
-        node.options.append(f"--server-id={self.numbers}")
         self.pair.rejoin()
         self._catch_up(node)
 

@@ -272,7 +272,7 @@ class ScriptedMysql::Session {
   bool Execute(const std::string& request) {
     if (const unsigned error =
             server_.execute_error != 0 ? server_.execute_error.load() : script_.execute_error;
-        error != 0) {
+        error != 0 && (server_.execute_errors < 0 || server_.execute_errors-- > 0)) {
       return Send(Err(error, "as the script says"));
     }
     const std::size_t at = 4 + 1 + 4 + (params_ + 7) / 8 + 1 + 2 * params_;

@@ -60,6 +60,7 @@ class ScriptedMysql {
   /// May be changed between calls of the client.
   std::atomic<Point> silent_at{Point::kNone};
   std::atomic<unsigned> execute_error{0};
+  std::atomic<int> execute_errors{-1};  ///< how often that is answered; below 0: always
 
  private:
   class Session;

@@ -26,7 +26,7 @@ constexpr Duration kLookEvery = std::chrono::seconds(1);  // column types and th
 constexpr Duration kIdle = std::chrono::seconds(5);       // then a sign of life is asked for
 constexpr Duration kPingMax = std::chrono::milliseconds(300);
 constexpr Duration kLimitMin = std::chrono::milliseconds(1);
-constexpr int kDeleteTries = 5;
+constexpr int kDeleteTries = 5, kDeadlockTries = 10;
 
 constexpr const char* kByName =
     "biz_tag = ? AND CAST(CONVERT(biz_tag USING utf8mb4) AS BINARY) = ?";
@@ -76,6 +76,9 @@ class MysqlDriver final : public SegmentDriver {
   void Lost(const Ask& ask, Error error, Grant& grant);
   Error WhyNoRow(const Ask& ask);
 
+  /// A prepared statement, again if another's change of the row had it rolled back.
+  Result<MysqlStatement::Done> Execute(MysqlStatement& statement, std::span<const Param> params,
+                                       Instant deadline);
   /// What a definite failure means; ends the session if that concerns the whole store.
   Error Refusal(Error error, std::string_view tag);
   /// A statement that changes something, by name. The name must be UTF-8.
@@ -229,6 +232,17 @@ Error MysqlDriver::Refusal(Error error, std::string_view tag) {
   return error;
 }
 
+Result<MysqlStatement::Done> MysqlDriver::Execute(MysqlStatement& statement,
+                                                  std::span<const Param> params, Instant deadline) {
+  auto done = statement.Execute(params, deadline);
+  for (int i = 1; i < kDeadlockTries && !done.ok() && IsDeadlock(connection_.failure().number);
+       ++i) {
+    if (!LimitStatements(deadline).ok()) break;
+    done = statement.Execute(params, deadline);
+  }
+  return done;
+}
+
 // --- Reserving.
 
 void MysqlDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants) {
@@ -257,7 +271,7 @@ Grant MysqlDriver::ReserveOne(const Ask& ask) {
     return grant;
   }
   const std::array<Param, 4> params{ask.count, ask.tag, ask.tag, ask.count};
-  const auto done = reserve_.Execute(params, ask.deadline);
+  const auto done = Execute(reserve_, params, ask.deadline);
   if (done.ok()) {
     GrantFrom(*done, ask, grant);
   } else {
@@ -356,7 +370,7 @@ Result<MysqlStatement::Done> MysqlDriver::Change(MysqlStatement& statement,
   LEAF_RETURN_IF_ERROR(LimitStatements(deadline));
   Result<void> ready = statement.Prepare(deadline);
   if (!ready.ok()) return Refusal(ready.error(), tag);
-  auto done = statement.Execute(params, deadline);
+  auto done = Execute(statement, params, deadline);
   if (!done.ok()) return Refusal(done.error(), tag);
   return done;
 }

@@ -54,6 +54,7 @@ bool IsForeignCharacter(unsigned number) noexcept {
   return number == 1267 || number == 3854 || number == 1300;
 }
 bool IsDuplicateKey(unsigned number) noexcept { return number == 1062 || number == 1586; }
+bool IsDeadlock(unsigned number) noexcept { return number == 1213; }
 bool IsMissingTable(unsigned number) noexcept { return In(kMissing, number); }
 bool IsDenied(unsigned number) noexcept { return In(kDenied, number); }
 

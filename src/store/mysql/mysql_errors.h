@@ -25,6 +25,9 @@ bool IsOutOfRange(unsigned number) noexcept;
 /// The name has characters that the column cannot hold, so there is no such row.
 bool IsForeignCharacter(unsigned number) noexcept;
 bool IsDuplicateKey(unsigned number) noexcept;
+/// The server rolled the statement back for another's sake, as Galera does with a change of one row
+/// through two nodes. It may be repeated.
+bool IsDeadlock(unsigned number) noexcept;
 bool IsMissingTable(unsigned number) noexcept;
 bool IsDenied(unsigned number) noexcept;
 

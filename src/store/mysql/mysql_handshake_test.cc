@@ -250,6 +250,15 @@ TEST_F(MysqlHandshakeTest, AClearErrorIsARefusalAndAnUnclearOneIsNot) {
   }
 }
 
+TEST_F(MysqlHandshakeTest, ADeadlockIsTriedAgain) {
+  Start({});
+  const auto driver = Open();
+  server_->execute_error = 1213;
+  server_->execute_errors = 3;
+  EXPECT_EQ(Reserve(*driver, 10).outcome, Outcome::kGranted);
+  EXPECT_EQ(server_->executed(), 1) << "the others had no effect";
+}
+
 // --- The probe on MySQL.
 
 TEST_F(MysqlHandshakeTest, KnowsTheServerByItsUuidAndItsSettings) {

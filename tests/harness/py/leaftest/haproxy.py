@@ -54,7 +54,7 @@ class HaProxy:
     def _listens(self):
         if not self.child.alive():
             raise AssertionError("HAProxy ended:\n" + self.child.log()[-3000:])
-        return can_connect(self.port)
+        return can_connect(self.port) and os.path.exists(self.folder + "/stats")
 
     def up(self):
         """For each server, in their order, whether HAProxy takes it for up."""

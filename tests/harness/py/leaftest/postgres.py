@@ -4,6 +4,7 @@ ports, ended with the test. PostgreSQL refuses to run as root, so there it runs 
 import atexit
 import fcntl
 import glob
+import hashlib
 import os
 import shutil
 import signal
@@ -160,13 +161,15 @@ def _template():
     server. It is made where user `postgres` may write, which a build folder need not be."""
     build = os.environ["BUILD_DIR"]
     os.makedirs(build, exist_ok=True)
-    folder = os.path.join(build, "postgres-template")
+    options = ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256", "--wal-segsize=1"]
+    version = programs().split("/")[4]
+    made_by = hashlib.sha256(" ".join([version, *options, LEAF_POSTGRES_DDL]).encode()).hexdigest()[:8]
+    folder = os.path.join(build, f"postgres-template-{made_by}")
     with open(folder + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.isdir(folder):
             server = Postgres()
-            run_as(USER, f"{programs()}/initdb", "--pgdata", server.data, "--username=root", "--encoding=UTF8", "--locale=C",
-                   "--auth-local=trust", "--auth-host=scram-sha-256", "--wal-segsize=1", "--no-sync")
+            run_as(USER, f"{programs()}/initdb", "--pgdata", server.data, "--username=root", "--no-sync", *options)
             server.boot()
             server.make_database()
             server.stop()

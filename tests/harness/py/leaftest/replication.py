@@ -53,7 +53,10 @@ class MariaDbPair:
         self.replica.sql("CHANGE MASTER TO master_host = '127.0.0.1', master_port = %s, master_user = 'root', "
                          "master_connect_retry = 1, master_use_gtid = slave_pos", (self.primary.port,))
         self.replica.sql("START SLAVE")
-        wait_until(lambda: self.replica.status("Slave_running") == "ON", what="the replica's start")
+        try:
+            wait_until(lambda: self.replica.status("Slave_running") == "ON", what="the replica's start")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.replica.sql('SHOW SLAVE STATUS')}") from None
 
     def _lead(self):
         """A primary waits for its replica. A replica must not wait for one of its own, so this is off
@@ -118,10 +121,13 @@ class MariaDbPair:
 
     def rejoin(self):
         """The node that is not the primary comes back, with what it alone had thrown away: a fresh
-        folder, filled by the primary's binary log."""
+        folder, filled by the primary's binary log. Under its old number it would skip what it had
+        written itself before."""
         node = self.replica
         if node.child.alive():
             node.kill()
+        node.options = [option for option in node.options if not option.startswith("--server-id=")]
+        node.options.append(f"--server-id={next(_numbers)}")
         shutil.rmtree(node.data)
         subprocess.run(["cp", "-a", "--reflink=auto", fresh_data_folder(), node.data], check=True)
         node.boot()
