@@ -97,12 +97,14 @@ void TcpRelay::Pump(int client, int server, const std::stop_token& stop) {
     if (poll(fds.data(), fds.size(), kTick) <= 0 || held_) continue;
     for (std::size_t i = 0; i < 2 && alive; ++i) {
       if (fds[i].revents == 0) continue;
-      const ssize_t got = recv(fds[i].fd, bytes.data(), bytes.size(), 0);
+      const int drip = i == 1 ? drip_.load() : 0;
+      const ssize_t got = recv(fds[i].fd, bytes.data(), drip > 0 ? 1 : bytes.size(), 0);
       alive = got > 0;
       if (!alive || (i == 1 && drop_answers_)) continue;
       const int to = i == 0 ? server : client;
       alive = send(to, bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) == got;
       if (i == 0) passed_ += got;
+      if (drip > 0) std::this_thread::sleep_for(std::chrono::milliseconds(drip));
     }
   }
   ResetSocket(client);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -24,6 +25,8 @@ class TcpRelay {
   std::shared_ptr<void> Hold();
   /// What the server says is swallowed, what it is told is not.
   void DropAnswers(bool on) noexcept { drop_answers_ = on; }
+  /// What the server says comes a byte at a time, with `pause` between; 0: as usual.
+  void Drip(std::chrono::milliseconds pause) noexcept { drip_ = static_cast<int>(pause.count()); }
   /// Resets every connection. Returns when they are gone.
   void Reset();
 
@@ -39,7 +42,7 @@ class TcpRelay {
   int port_ = 0;
   std::atomic<int> to_;
   std::atomic<bool> held_{false}, drop_answers_{false};
-  std::atomic<int> accepted_{0}, open_{0}, resets_{0};
+  std::atomic<int> accepted_{0}, open_{0}, resets_{0}, drip_{0};
   std::atomic<long> passed_{0};
   std::jthread thread_;
 };

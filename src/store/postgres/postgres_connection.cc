@@ -61,13 +61,14 @@ std::string Sentence(const PGresult* result) {
   return OneLine(text);
 }
 
-void OnNotice(void* first, const PGresult* result) {
-  auto& warning = *static_cast<std::string*>(first);
-  if (warning.empty() && Field(result, PG_DIAG_SEVERITY_NONLOCALIZED) == "WARNING")
-    warning = Sentence(result);
-}
-
 }  // namespace
+
+void PostgresConnection::Notices::Take(void* self, const PGresult* result) {
+  auto& notices = *static_cast<Notices*>(self);
+  const std::string severity = Field(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  if (severity == "WARNING" && notices.warning.empty()) notices.warning = Sentence(result);
+  if (severity == "FATAL" || severity == "PANIC") notices.farewell = true;
+}
 
 PostgresConnection::PostgresConnection(Clock& clock)
     : clock_(clock), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -136,7 +137,7 @@ Result<void> PostgresConnection::Attempt(const PostgresSettings& settings, const
   connection_ = PQconnectStartParams(names, values, 0);
   if (connection_ == nullptr) return Unavailable("out of memory");
   if (PQstatus(connection_) == CONNECTION_BAD) return failed(Words());
-  PQsetNoticeReceiver(connection_, OnNotice, &warning_);
+  PQsetNoticeReceiver(connection_, Notices::Take, &notices_);
   PostgresPollingStatusType polling = PGRES_POLLING_WRITING;
   while (polling != PGRES_POLLING_OK) {
     const Wait wait = WaitFor(polling == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline);
@@ -148,13 +149,13 @@ Result<void> PostgresConnection::Attempt(const PostgresSettings& settings, const
   }
   if (PQsetnonblocking(connection_, 1) != 0 || PQenterPipelineMode(connection_) != 1)
     return failed(Words());
-  warning_.clear();  // of logging in; not of a transaction
+  notices_ = {};  // of logging in; not of a transaction
   return {};
 }
 
 void PostgresConnection::Close() noexcept {
   if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
-  warning_.clear();
+  notices_ = {};
 }
 
 void PostgresConnection::Interrupt() noexcept {
@@ -181,15 +182,14 @@ PostgresConnection::Wait PostgresConnection::WaitFor(int events, Instant deadlin
 bool PostgresConnection::Stale() noexcept {
   if (connection_ == nullptr) return true;
   for (;;) {
+    // A reload may have something to say, which is not the answer to anything. What counts is the
+    // end of the connection, and the server's word that it is about to end it.
+    PQisBusy(connection_);  // takes the messages that came
+    if (std::exchange(notices_, {}).farewell || PQstatus(connection_) != CONNECTION_OK) return true;
     std::array<pollfd, 2> fds{{{PQsocket(connection_), POLLIN, 0}, {event_fd_, POLLIN, 0}}};
     if (poll(fds.data(), fds.size(), 0) <= 0) return false;
     if (fds[1].revents != 0) return true;
-    // A reload may have something to say, which is not the answer to anything; the end of the
-    // connection is what counts.
     if (PQconsumeInput(connection_) != 1) return true;
-    PQisBusy(connection_);  // takes the messages that came
-    warning_.clear();
-    if (PQstatus(connection_) != CONNECTION_OK) return true;
   }
 }
 
@@ -232,23 +232,17 @@ PostgresOutcome PostgresConnection::Await(Instant deadline) {
   outcome.kind = Kind::kDone;
   for (;;) {
     const Wait wait = Fill(deadline);
-    if (wait != Wait::kReady) return Lost(wait);
+    if (wait != Wait::kReady) return Lost(wait, outcome.error.message);
     const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQgetResult(connection_), PQclear);
     if (result == nullptr) {  // the end of one statement
-      if (PQstatus(connection_) != CONNECTION_OK) return Lost(Wait::kFailed);
+      if (PQstatus(connection_) != CONNECTION_OK) return Lost(Wait::kFailed, outcome.error.message);
       continue;
     }
     if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) break;
     Take(result.get(), outcome);
-    if (PQstatus(connection_) != CONNECTION_OK) {
-      if (outcome.error.message.empty()) return Lost(Wait::kFailed);
-      lost_ = outcome.error.message;
-      outcome.kind = Kind::kUnknown;
-      Close();
-      return outcome;
-    }
+    if (PQstatus(connection_) != CONNECTION_OK) return Lost(Wait::kFailed, outcome.error.message);
   }
-  if (const std::string warning = std::exchange(warning_, ""); !warning.empty()) {
+  if (const std::string warning = std::exchange(notices_, {}).warning; !warning.empty()) {
     outcome.kind = Kind::kUnknown;
     outcome.error = Unavailable("the server warned: " + warning);
   }
@@ -288,8 +282,9 @@ void PostgresConnection::Take(PGresult* result, PostgresOutcome& outcome) {
   std::from_chars(count.data(), count.data() + count.size(), outcome.affected);
 }
 
-PostgresOutcome PostgresConnection::Lost(Wait why) {
-  lost_ = why == Wait::kTimeout       ? "no answer in time"
+PostgresOutcome PostgresConnection::Lost(Wait why, const std::string& said) {
+  lost_ = !said.empty()               ? said
+          : why == Wait::kTimeout     ? "no answer in time"
           : why == Wait::kInterrupted ? "interrupted"
                                       : "the connection was lost: " + Words();
   Close();

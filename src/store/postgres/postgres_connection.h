@@ -87,6 +87,12 @@ class PostgresConnection {
 
  private:
   enum class Wait : std::uint8_t { kReady, kTimeout, kInterrupted, kFailed };
+  /// What the server said that is no answer, since the last transaction that was awaited.
+  struct Notices {
+    std::string warning;    ///< the first
+    bool farewell = false;  ///< it ends the session
+    static void Take(void* self, const pg_result* result);
+  };
 
   Result<void> Attempt(const PostgresSettings& settings, const HostPort& server,
                        const std::string& address, Instant deadline);
@@ -94,14 +100,15 @@ class PostgresConnection {
   /// Until a result can be read without waiting.
   Wait Fill(Instant deadline) noexcept;
   void Take(pg_result* result, PostgresOutcome& outcome);
-  PostgresOutcome Lost(Wait why);
+  /// Shuts the connection. `said`: the server's last words, "" if there were none.
+  PostgresOutcome Lost(Wait why, const std::string& said);
   std::string Words() const;
 
   Clock& clock_;
   const int event_fd_;
   pg_conn* connection_ = nullptr;
-  std::string warning_;  ///< the first since the last transaction that was awaited
-  std::string lost_;     ///< why the connection was shut while transactions were under way
+  Notices notices_;
+  std::string lost_;  ///< why the connection was shut while transactions were under way
 };
 
 }  // namespace leaf

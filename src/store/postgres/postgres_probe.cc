@@ -180,11 +180,13 @@ std::string FingerprintOf(std::string_view oid) {
 PostgresStatement Preamble(Duration limit) {
   const auto ms = std::max<std::int64_t>(
       1, std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
+  // The shorter one gives the reason.
+  const auto lock_ms = std::max<std::int64_t>(1, ms - ms / 10);
   return {
       "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN "
       "'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', "
-      "$1::text, true), set_config('statement_timeout', $1::text, true)",
-      {std::to_string(ms)}};
+      "$1::text, true), set_config('statement_timeout', $2::text, true)",
+      {std::to_string(lock_ms), std::to_string(ms)}};
 }
 
 Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant deadline) {
