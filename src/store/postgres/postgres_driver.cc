@@ -25,6 +25,11 @@ constexpr int kSerializationTries = 10;
 
 Error Unavailable(std::string message) { return Error{Code::kUnavailable, std::move(message)}; }
 
+// A text of PostgreSQL ends at a NUL, so what follows one would be ignored and another row found.
+bool CanBeName(std::string_view tag) {
+  return IsUtf8(tag) && tag.find('\0') == std::string_view::npos;
+}
+
 std::optional<std::int64_t> Number(const std::optional<std::string>& cell) {
   if (!cell) return std::nullopt;
   std::int64_t number = 0;
@@ -218,7 +223,7 @@ bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration l
   grant = Grant{};
   grant.flight = ask.flight;
   grant.outcome = Outcome::kRefused;
-  if (!IsUtf8(ask.tag)) {
+  if (!CanBeName(ask.tag)) {
     grant.error = refusal::NoRow(ask.tag);
   } else if (ask.deadline <= clock_.Now()) {
     grant.error = refusal::Late("postgres");
@@ -306,7 +311,7 @@ Result<std::vector<Cells>> PostgresDriver::Read(PostgresStatement statement, Ins
 }
 
 Result<std::optional<Row>> PostgresDriver::Find(std::string_view tag, Instant deadline) {
-  if (!IsUtf8(tag)) return std::optional<Row>();
+  if (!CanBeName(tag)) return std::optional<Row>();
   LEAF_RETURN_IF_ERROR(Ready(deadline));
   const auto rows = Read({find_, {std::string(tag)}}, deadline);
   if (!rows.ok()) {
@@ -328,7 +333,7 @@ Result<std::vector<Row>> PostgresDriver::List(std::string_view after, int limit,
 
 Result<std::vector<Cells>> PostgresDriver::Change(PostgresStatement statement, std::string_view tag,
                                                   Instant deadline) {
-  if (!IsUtf8(tag)) return refusal::NoRow(tag);
+  if (!CanBeName(tag)) return refusal::NoRow(tag);
   PostgresOutcome outcome;
   for (int i = 0; i < kSerializationTries; ++i) {
     LEAF_RETURN_IF_ERROR(Ready(deadline));
