@@ -134,6 +134,9 @@ Result<void> PostgresConnection::Attempt(const PostgresSettings& settings, const
     Close();
     return Unavailable("cannot connect to " + (tcp ? ToString(server) : server.host) + ": " + why);
   };
+  // libpq goes without a certificate that is not there, and the server's refusal would not say why.
+  if (tcp && !settings.sslcert.empty() && access(settings.sslcert.c_str(), R_OK) != 0)
+    return failed("cannot read sslcert " + settings.sslcert);
   connection_ = PQconnectStartParams(names, values, 0);
   if (connection_ == nullptr) return Unavailable("out of memory");
   if (PQstatus(connection_) == CONNECTION_BAD) return failed(Words());
