@@ -24,8 +24,9 @@ LEAF_DDL = """CREATE TABLE {table} (
 
 
 def server_options(folder):
+    # A server that starts clears its temporary folder of what others made there, so that is no folder to share.
     options = [
-        "--no-defaults", f"--datadir={folder}", "--innodb-buffer-pool-size=24M", "--innodb-log-file-size=16M",
+        "--no-defaults", f"--datadir={folder}", f"--tmpdir={folder}", "--innodb-buffer-pool-size=24M", "--innodb-log-file-size=16M",
         "--innodb-flush-log-at-trx-commit=1", "--performance-schema=OFF", "--skip-log-bin", "--skip-name-resolve",
     ]
     return options + (["--user=root"] if os.geteuid() == 0 else [])

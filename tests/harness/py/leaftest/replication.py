@@ -56,7 +56,8 @@ class MariaDbPair:
         try:
             wait_until(lambda: self.replica.status("Slave_running") == "ON", what="the replica's start")
         except AssertionError as error:
-            raise AssertionError(f"{error}: {self.replica.sql('SHOW SLAVE STATUS')}") from None
+            raise AssertionError(f"{error}: {self.replica.sql('SHOW SLAVE STATUS')}; the primary's log ends:\n"
+                                 + self.primary.child.log()[-6000:]) from None
 
     def _lead(self):
         """A primary waits for its replica. A replica must not wait for one of its own, so this is off
