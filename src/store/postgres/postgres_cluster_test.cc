@@ -263,6 +263,19 @@ TEST_F(PostgresPoolerTest, WhatAReservationSetsIsNotSeenByTheNextUserOfTheConnec
   Server().Exec("ALTER ROLE leaf RESET synchronous_commit");
 }
 
+TEST_F(PostgresPoolerTest, ATemporaryTableOfAnotherClientIsNotTakenForTheTable) {
+  Put("order", 1, 10);
+  const Pooler pooler(Server(), 1);
+  const auto driver = Open(Through(pooler.port()));
+  const auto other = pooler.Connect();
+  other->Exec("CREATE TEMPORARY TABLE leaf_alloc (LIKE leaf_alloc INCLUDING ALL)");
+  EXPECT_EQ(Reserve(*driver, "order", 10).range, (Range{1, 11})) << "it was found before";
+  EXPECT_THAT(Refusal(Through(pooler.port())), HasSubstr("temporary"));
+  StoreOptions options = Through(pooler.port());
+  options.table = "public.leaf_alloc";
+  EXPECT_EQ(Reserve(*Open(options), "order", 10).range, (Range{11, 21}));
+}
+
 TEST_F(PostgresPoolerTest, APoolerKilledInFlightIsUnknown) {
   Put("order", 1, 10);
   Pooler pooler(Server(), 1);

@@ -61,12 +61,22 @@ std::string Sentence(const PGresult* result) {
   return OneLine(text);
 }
 
+// Whether a warning is of a statement and not of the commit: a trigger's RAISE, a collation of
+// which the system has another version now. (libpq does not tell which came after the last
+// statement.)
+bool IsOfStatement(const PGresult* warning) {
+  const std::string function = Field(warning, PG_DIAG_SOURCE_FUNCTION);
+  return function == "exec_stmt_raise" || function == "pg_newlocale_from_collation" ||
+         function == "create_pg_locale";
+}
+
 }  // namespace
 
 void PostgresConnection::Notices::Take(void* self, const PGresult* result) {
   auto& notices = *static_cast<Notices*>(self);
   const std::string severity = Field(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-  if (severity == "WARNING" && notices.warning.empty()) notices.warning = Sentence(result);
+  if (severity == "WARNING" && notices.warning.empty() && !IsOfStatement(result))
+    notices.warning = Sentence(result);
   if (severity == "FATAL" || severity == "PANIC") notices.farewell = true;
 }
 

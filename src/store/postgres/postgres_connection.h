@@ -51,7 +51,8 @@ struct PostgresOutcome {
 /// state of the session is relied on, so a pooler may give each to another server connection).
 ///
 /// A warning that comes with a transaction makes its outcome unknown: the server says "committed
-/// here, but perhaps not on the standby" so.
+/// here, but perhaps not on the standby" so. Not those of a trigger or a collation, which would
+/// come with each.
 ///
 /// Not bounded: the look-up of a host name and the reading of certificate files. Confined to one
 /// thread at a time, save Interrupt.
@@ -87,9 +88,9 @@ class PostgresConnection {
 
  private:
   enum class Wait : std::uint8_t { kReady, kTimeout, kInterrupted, kFailed };
-  /// What the server said that is no answer, since the last transaction that was awaited.
+  /// What the server said that is no answer.
   struct Notices {
-    std::string warning;    ///< the first
+    std::string warning;    ///< the first since the last transaction that was awaited
     bool farewell = false;  ///< it ends the session
     static void Take(void* self, const pg_result* result);
   };

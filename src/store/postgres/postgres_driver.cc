@@ -241,7 +241,13 @@ bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration l
 }
 
 void PostgresDriver::Settle(const PostgresOutcome& outcome, const Ask& ask, Grant& grant) {
-  if (outcome.done()) return GrantFrom(outcome.rows[0], ask, grant);
+  if (outcome.done() && outcome.rows.size() == 1) return GrantFrom(outcome.rows[0], ask, grant);
+  if (outcome.done()) {
+    grant.outcome = Outcome::kUnknown;
+    grant.error = Unavailable("tag '" + std::string(ask.tag) + "' has several rows");
+    open_ = false;
+    return;
+  }
   grant.outcome = outcome.kind == Kind::kRefused ? Outcome::kRefused : Outcome::kUnknown;
   grant.error = Refusal(outcome, ask.tag);
   if (grant.outcome == Outcome::kUnknown) open_ = false;  // what follows in the pipeline is read

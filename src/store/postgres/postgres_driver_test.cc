@@ -271,6 +271,17 @@ TEST_F(PostgresDriverTest, RefusesATableThatWentAway) {
   EXPECT_FALSE(driver->connected());
 }
 
+TEST_F(PostgresDriverTest, ASecondRowOfTheNameThatAppearsWhileItRunsGrantsNothing) {
+  Put("order", 1, 10);
+  const auto driver = Open();
+  Server().Exec("ALTER TABLE leaf_alloc DROP CONSTRAINT leaf_alloc_pkey");
+  Put("order", 1000, 10);
+  const Grant grant = Reserve(*driver, "order", 10);
+  EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
+  EXPECT_FALSE(driver->connected());
+  EXPECT_THAT(Refusal(), HasSubstr("unique key"));
+}
+
 TEST_F(PostgresDriverTest, AColumnThatIsChangedWhileItRunsGrantsNothingThatDoesNotFit) {
   Put("order", 2147483640, 10);
   const auto driver = Open();

@@ -180,7 +180,7 @@ TEST_F(PostgresFaultsTest, KilledSessionsLeaveHonestOutcomes) {
     }
   });
   History history(10);
-  const Instant until = In(std::chrono::seconds(3));
+  const Instant until = In(std::chrono::seconds(2));
   while (SystemClock().Now() < until && !testing::Test::HasFailure())
     history.Add(ReserveWithReopen(*driver, "order", 10));
   killer.request_stop();
@@ -291,6 +291,21 @@ TEST_F(PostgresFaultsTest, ACancelledWaitForAStandbyIsUnknownAndNeverGranted) {
   EXPECT_EQ(MaxId("order"), 11) << "it is committed here";
 }
 
+TEST_F(PostgresFaultsTest, ARoleThatHearsNoWarningsHearsThisOne) {
+  Put("order", 1, 10);
+  Server().Exec("ALTER ROLE leaf SET client_min_messages = error");
+  {
+    const AbsentStandby standby(Server());
+    const auto driver = Open();
+    auto call = Start(*driver);
+    ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForStandby) == 1; }));
+    Each("pg_cancel_backend", kWaitsForStandby);
+    const Grant grant = call.get();
+    EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
+  }
+  Server().Exec("ALTER ROLE leaf RESET client_min_messages");
+}
+
 TEST_F(PostgresFaultsTest, ATerminatedWaitForAStandbyIsUnknown) {
   Put("order", 1, 10);
   const AbsentStandby standby(Server());
@@ -334,6 +349,19 @@ TEST_F(PostgresFaultsTest, ADeferredTriggerThatFailsAtTheCommitIsARefusal) {
   EXPECT_EQ(grants[1].range, (Range{1, 11})) << Describe(grants[1]);
   EXPECT_EQ(MaxId("order"), 1);
   EXPECT_TRUE(driver->connected());
+}
+
+TEST_F(PostgresFaultsTest, AWarningOfATriggerOrACollationIsNoDoubt) {
+  Put("order", 1, 10);
+  Server().Exec(
+      "CREATE OR REPLACE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+      "WARNING 'mind'; RETURN NEW; END $$; CREATE TRIGGER early BEFORE UPDATE ON leaf_alloc FOR "
+      "EACH ROW EXECUTE FUNCTION warn()");
+  Server().Exec("ALTER TABLE leaf_alloc ALTER biz_tag TYPE varchar(128) COLLATE \"en-x-icu\"");
+  Server().Exec("UPDATE pg_collation SET collversion = '0' WHERE collname = 'en-x-icu'");
+  const Grant grant = Reserve(*Open(), "order", 10);
+  EXPECT_EQ(grant.range, (Range{1, 11})) << Describe(grant);
+  Server().Exec("ALTER COLLATION \"en-x-icu\" REFRESH VERSION");
 }
 
 // --- Locks.

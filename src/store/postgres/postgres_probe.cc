@@ -91,10 +91,13 @@ Result<void> CheckKind(const Table& table, const std::string& user) {
                                            : "no plain table";
     return Bad(table.name + " is " + kind + "; leafd needs the table itself");
   }
+  if (table.persistence == "t") {
+    return Bad("the table " + table.name +
+               " is temporary; name the schema of the lasting one in store.table");
+  }
   if (table.persistence != "p") {
-    return Bad("the table " + table.name + " is " +
-               (table.persistence == "u" ? "UNLOGGED" : "temporary") +
-               ", which does not keep what it acknowledged: " + Alter(table.name, "SET LOGGED"));
+    return Bad("the table " + table.name + " is UNLOGGED, which does not keep what it " +
+               "acknowledged: " + Alter(table.name, "SET LOGGED"));
   }
   if (!table.may_select || !table.may_update) {
     return Bad("the user '" + user + "' lacks privileges on " + table.name +
@@ -184,8 +187,9 @@ PostgresStatement Preamble(Duration limit) {
   const auto lock_ms = std::max<std::int64_t>(1, ms - ms / 10);
   return {
       "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN "
-      "'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), set_config('lock_timeout', "
-      "$1::text, true), set_config('statement_timeout', $2::text, true)",
+      "'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), "
+      "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', $1::text, "
+      "true), set_config('statement_timeout', $2::text, true)",
       {std::to_string(lock_ms), std::to_string(ms)}};
 }
 

@@ -49,8 +49,9 @@ Result<void> OpenPostgres(PostgresConnection& connection, const PostgresSettings
 std::string FingerprintOf(std::string_view oid);
 
 /// The first statement of a transaction that changes something: it waits for locks and runs no
-/// longer than `limit`, and its commit counts only when it is durable here and on the synchronous
-/// standbys. Set within the transaction, so a pooler cannot lose it.
+/// longer than `limit`, its commit counts only when it is durable here and on the synchronous
+/// standbys, and the warning that it is not there is sent whatever the role wants to hear. Set
+/// within the transaction, so a pooler cannot lose it.
 PostgresStatement Preamble(Duration limit);
 
 }  // namespace leaf
