@@ -42,20 +42,7 @@ class Sqlite:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def mysql():
-    store = MariaDb().start()
-    store.create_table()
-    return store
-
-
-def postgres():
-    store = Postgres().start()
-    store.create_table()
-    return store
-
-
-STORES = {"sqlite": lambda: Sqlite().start(), "mysql": mysql, "postgres": postgres, "etcd": lambda: Etcd().start(),
-          "etcd3": lambda: Etcd(3).start()}
+STORES = {"sqlite": Sqlite, "mysql": MariaDb, "postgres": Postgres, "etcd": Etcd, "etcd3": lambda: Etcd(3)}
 
 
 def run_loop(options, url):
@@ -137,9 +124,16 @@ def after_return(store, url, folder):
     server = leafd_on(url, folder)
     server.start()
     until_served(server, "/api/v1/ids/first?n=10")
-    store.kill()
+    nodes = store.members if isinstance(store, Etcd) else [store]
+    for node in nodes:
+        node.kill()
     time.sleep(3)
-    store.boot()
+    if isinstance(store, Etcd):
+        for member in nodes:  # they wait for each other
+            member.launch(store.cluster, "existing")
+        store.wait_ready()
+    else:
+        store.boot()
     took = until_served(server, "/api/v1/ids/first?n=10")
     server.kill()
     return took
@@ -149,7 +143,8 @@ def measure(name, options):
     folder = tempfile.mkdtemp(prefix="leafd-bench-")
     store = STORES[name]()
     try:
-        url = store.url()
+        store.start()
+        url = store.url("admin") if isinstance(store, (MariaDb, Postgres)) else store.url()
         loop = run_loop(options, url)
         server = leafd_on(url, folder)
         server.start()
@@ -159,7 +154,7 @@ def measure(name, options):
         seconds = ask_all(server, names)
         server.kill()
         start = first_ids(url, folder, options.starts)
-        back = after_return(store, url, folder) if hasattr(store, "boot") and not options.quick else None
+        back = after_return(store, url, folder) if not isinstance(store, Sqlite) and not options.quick else None
         return loop, options.tags / seconds, start, back
     finally:
         store.remove()
