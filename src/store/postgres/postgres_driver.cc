@@ -30,6 +30,11 @@ bool CanBeName(std::string_view tag) {
   return IsUtf8(tag) && tag.find('\0') == std::string_view::npos;
 }
 
+// The table has lost its key since it was judged.
+Error SeveralRows(std::string_view tag) {
+  return Unavailable("tag '" + std::string(tag) + "' has several rows");
+}
+
 std::optional<std::int64_t> Number(const std::optional<std::string>& cell) {
   if (!cell) return std::nullopt;
   std::int64_t number = 0;
@@ -136,7 +141,7 @@ void PostgresDriver::SetTexts() {
   reserve_ = "UPDATE ONLY " + table + " t SET max_id = t.max_id + $2::bigint" + touch + by_name +
              " AND t.step > 0 AND t.max_id BETWEEN 0 AND 9223372036854775807 - $2::bigint "
              "RETURNING t.max_id, t.step, current_setting('synchronous_commit'), " +
-             FingerprintOf("t.tableoid");
+             FingerprintOf("pg_relation_filenode(t.tableoid)");
   find_ = "SELECT " + row_ + " FROM ONLY " + table + " t" + by_name;
   list_ = "SELECT " + row_ + " FROM ONLY " + table +
           " t WHERE t.biz_tag > $1::text ORDER BY t.biz_tag LIMIT $2::bigint";
@@ -244,7 +249,7 @@ void PostgresDriver::Settle(const PostgresOutcome& outcome, const Ask& ask, Gran
   if (outcome.done() && outcome.rows.size() == 1) return GrantFrom(outcome.rows[0], ask, grant);
   if (outcome.done()) {
     grant.outcome = Outcome::kUnknown;
-    grant.error = Unavailable("tag '" + std::string(ask.tag) + "' has several rows");
+    grant.error = SeveralRows(ask.tag);
     open_ = false;
     return;
   }
@@ -348,6 +353,10 @@ Result<std::vector<Cells>> PostgresDriver::Change(PostgresStatement statement, s
     const PostgresStatement statements[] = {Preamble(limit), statement};
     outcome = connection_.Run(statements, deadline);
     if (!IsSerialization(outcome)) break;
+  }
+  if (outcome.done() && outcome.rows.size() > 1) {
+    Close();
+    return SeveralRows(tag);
   }
   if (outcome.done()) return std::move(outcome.rows);
   return Refusal(outcome, tag);

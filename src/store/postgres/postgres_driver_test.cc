@@ -273,12 +273,14 @@ TEST_F(PostgresDriverTest, RefusesATableThatWentAway) {
 
 TEST_F(PostgresDriverTest, ASecondRowOfTheNameThatAppearsWhileItRunsGrantsNothing) {
   Put("order", 1, 10);
-  const auto driver = Open();
+  const auto driver = Open(), other = Open();
   Server().Exec("ALTER TABLE leaf_alloc DROP CONSTRAINT leaf_alloc_pkey");
   Put("order", 1000, 10);
   const Grant grant = Reserve(*driver, "order", 10);
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_FALSE(driver->connected());
+  EXPECT_FALSE(other->Raise("order", 1, 10, In(kPatience)).ok());
+  EXPECT_FALSE(other->connected());
   EXPECT_THAT(Refusal(), HasSubstr("unique key"));
 }
 
@@ -335,7 +337,7 @@ TEST_F(PostgresDriverTest, EveryIsolationLevelLetsNodesCompete) {
       nodes.push_back(std::async(std::launch::async, [] {
         const auto driver = Open();
         std::vector<Range> got;
-        while (got.size() < 40) {
+        while (got.size() < 25) {
           const Grant grant = Reserve(*driver, "order", 1, kPatience);
           // Where the rows that others move are errors, a node that always loses may be refused.
           EXPECT_NE(grant.outcome, Outcome::kUnknown) << Describe(grant);
@@ -350,7 +352,7 @@ TEST_F(PostgresDriverTest, EveryIsolationLevelLetsNodesCompete) {
       for (const Range& range : node.get()) all.push_back(range.first);
     }
     std::sort(all.begin(), all.end());
-    ASSERT_EQ(all.size(), 160U);
+    ASSERT_EQ(all.size(), 100U);
     for (std::size_t i = 0; i < all.size(); ++i)
       ASSERT_EQ(all[i], static_cast<std::int64_t>(i) + 1);
   }
@@ -519,13 +521,13 @@ TEST_F(PostgresDriverTest, ConnectsByNameAddressAndSocket) {
   EXPECT_THAT(Refusal(Through(harness::FreePort())), HasSubstr("refused"));
 }
 
-TEST_F(PostgresDriverTest, AThousandReservationsUseOneSession) {
+TEST_F(PostgresDriverTest, ManyReservationsUseOneSession) {
   Put("order", 1, 1);
   const auto driver = Open();
   const std::string pid =
       "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE usename = 'leaf'";
   const std::string before = Server().root().Value(pid);
-  for (int i = 0; i < 1000; ++i)
+  for (int i = 0; i < 300; ++i)
     ASSERT_EQ(Reserve(*driver, "order", 1).range, (Range{1 + i, 2 + i}));
   EXPECT_EQ(Server().root().Value(pid), before);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "store/postgres/postgres_errors.h"
@@ -57,30 +58,27 @@ struct Column {
 
 /// The table as the catalogue knows it.
 struct Table {
-  std::string oid, name, kind, persistence;  // name: with its schema, quoted
+  std::string oid, name, kind, persistence, fingerprint;  // name: with its schema, quoted
   bool may_select = false, may_update = false, keyed = false;
 };
 
-Result<Table> FindTable(PostgresConnection& connection, const PostgresSettings& settings,
-                        Instant deadline) {
+Result<std::optional<Table>> FindTable(PostgresConnection& connection,
+                                       const PostgresSettings& settings, Instant deadline) {
   LEAF_ASSIGN_OR_RETURN(
       const std::vector<Cells> rows,
       Select(connection,
              {"SELECT c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind, "
               "c.relpersistence, has_table_privilege(c.oid, 'SELECT'), "
-              "has_table_privilege(c.oid, 'UPDATE') FROM pg_class c JOIN pg_namespace n ON n.oid = "
-              "c.relnamespace WHERE c.oid = to_regclass($1::text)",
+              "has_table_privilege(c.oid, 'UPDATE'), " +
+                  FingerprintOf("c.relfilenode") +
+                  " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "
+                  "to_regclass($1::text)",
               {QuotedTable(settings)}},
              deadline));
-  if (rows.empty()) {
-    return Bad("the table " + QuotedTable(settings) + " does not exist in database '" +
-               settings.database + "' (or the user '" + settings.user +
-               "' may not use its schema); create it: " + LeafTableDdl(settings));
-  }
+  if (rows.empty()) return std::optional<Table>();
   const Cells& row = rows[0];
-  Table table{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3]),
-              True(row[4]), True(row[5]), false};
-  return table;
+  return std::optional(Table{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3]), Text(row[6]),
+                             True(row[4]), True(row[5]), false});
 }
 
 Result<void> CheckKind(const Table& table, const std::string& user) {
@@ -172,12 +170,14 @@ Result<void> CheckKey(PostgresConnection& connection, const Table& table, Instan
 
 }  // namespace
 
-std::string FingerprintOf(std::string_view oid) {
-  return "concat_ws('|', (SELECT system_identifier FROM pg_control_system()), "
-         "left(pg_walfile_name(pg_current_wal_lsn()), 8), current_setting('fsync'), "
-         "current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "
-         "(SELECT c.relpersistence FROM pg_class c WHERE c.oid = " +
-         std::string(oid) + "))";
+// Its parts are in the server's memory; the system identifier is in a file. A server is told from
+// another one by when it was started, a table that was made to forget by its new file.
+std::string FingerprintOf(std::string_view filenode) {
+  return "concat_ws('|', extract(epoch FROM pg_postmaster_start_time()), CASE WHEN "
+         "pg_is_in_recovery() THEN 'standby' "
+         "ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END, current_setting('fsync'), "
+         "current_setting('full_page_writes'), current_setting('synchronous_standby_names'), " +
+         std::string(filenode) + ")";
 }
 
 PostgresStatement Preamble(Duration limit) {
@@ -230,8 +230,17 @@ Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant de
 Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
                                     const PostgresSettings& settings, Instant deadline) {
   PostgresFacts facts;
+  // The fingerprint is taken first: what changes while the rest is judged differs from it later.
+  LEAF_ASSIGN_OR_RETURN(const std::optional<Table> found,
+                        FindTable(connection, settings, deadline));
   LEAF_ASSIGN_OR_RETURN(facts.info, ProbePostgresServer(connection, deadline));
-  LEAF_ASSIGN_OR_RETURN(const Table table, FindTable(connection, settings, deadline));
+  if (!found) {
+    return Bad("the table " + QuotedTable(settings) + " does not exist in database '" +
+               settings.database + "' (or the user '" + settings.user +
+               "' may not use its schema); create it: " + LeafTableDdl(settings));
+  }
+  const Table& table = *found;
+  facts.fingerprint = table.fingerprint;
   LEAF_RETURN_IF_ERROR(CheckKind(table, settings.user));
   LEAF_ASSIGN_OR_RETURN(const auto columns, ReadColumns(connection, table, deadline));
   LEAF_RETURN_IF_ERROR(CheckColumns(settings, table, columns));
@@ -243,11 +252,6 @@ Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
   if (!columns.at("max_id").not_null)
     facts.info.warnings.push_back("the column max_id may be NULL; such a tag is refused: " +
                                   Alter(table.name, "ALTER COLUMN max_id SET NOT NULL"));
-  LEAF_ASSIGN_OR_RETURN(
-      const std::vector<Cells> print,
-      Select(connection, {"SELECT " + FingerprintOf("$1::oid"), {table.oid}}, deadline));
-  if (print.size() != 1 || !print[0][0]) return Bad("the server does not tell who it is");
-  facts.fingerprint = *print[0][0];
   return facts;
 }
 

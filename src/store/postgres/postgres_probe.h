@@ -44,9 +44,9 @@ Result<void> OpenPostgres(PostgresConnection& connection, const PostgresSettings
 }
 
 /// SQL for one text that differs as soon as the server is another one, was promoted, has other
-/// settings of durability, or the table `oid` (an expression) may forget. Cheap enough for every
-/// reservation.
-std::string FingerprintOf(std::string_view oid);
+/// settings of durability, or the table was written anew, as when it becomes UNLOGGED. `filenode`
+/// is an expression for the table's file. Cheap enough for every reservation.
+std::string FingerprintOf(std::string_view filenode);
 
 /// The first statement of a transaction that changes something: it waits for locks and runs no
 /// longer than `limit`, its commit counts only when it is durable here and on the synchronous
