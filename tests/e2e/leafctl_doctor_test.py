@@ -368,7 +368,7 @@ class OtherStoresDoctorTest(DoctorCase):
         ensemble.start()
         url = ensemble.url()
         settings = {"snowflake__registry": url, "snowflake__identity": "192.0.2.7:8080"}
-        report = self.report("memory:", "ok", store__min_durability="volatile", store__timeout="10s", **settings)
+        report = self.report("memory:", "ok", store__min_durability="volatile", store__timeout="2900ms", **settings)
         self.finding(report, "ok", "can be used", "registry")
         dead = url.replace(str(ensemble.address.rpartition(":")[2]), str(free_port()))
         report = self.report("memory:", "error", store__min_durability="volatile", **{**settings, "snowflake__registry": dead})
