@@ -201,11 +201,13 @@ class PostgresPoolerTest : public PostgresClusterTest {
   }
 };
 
-TEST_F(PostgresPoolerTest, ServesReservationsPipelinesAndTheRest) {
+TEST_F(PostgresPoolerTest, ServesReservationsAndTheRestAndSendsNothingAhead) {
   const Pooler pooler(Server(), 1);
   const auto tags = PutMany(32);
   const auto driver = Open(Through(pooler.port()));
   EXPECT_EQ(Info(Through(pooler.port())).identity, Info().identity);
+  EXPECT_EQ(driver->batch_limit(), 1) << "a pooler can mix up what is sent ahead";
+  EXPECT_GT(Open()->batch_limit(), 1);
   for (int round = 0; round < 10; ++round) {
     std::vector<Ask> asks;
     for (const std::string& tag : tags) asks.push_back({7, tag, 10, In(kPatience)});

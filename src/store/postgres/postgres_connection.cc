@@ -168,7 +168,12 @@ Result<void> PostgresConnection::Attempt(const PostgresSettings& settings, const
 
 void PostgresConnection::Close() noexcept {
   if (connection_ != nullptr) PQfinish(std::exchange(connection_, nullptr));
+  queued_.clear();
   notices_ = {};
+}
+
+int PostgresConnection::backend_pid() const noexcept {
+  return connection_ == nullptr ? 0 : PQbackendPID(connection_);
 }
 
 void PostgresConnection::Interrupt() noexcept {
@@ -219,7 +224,10 @@ bool PostgresConnection::Queue(std::span<const PostgresStatement> statements) {
       return false;
     }
   }
-  if (PQpipelineSync(connection_) == 1) return true;
+  if (PQpipelineSync(connection_) == 1) {
+    queued_.push_back(statements.size());
+    return true;
+  }
   lost_ = Words();
   Close();
   return false;
@@ -242,6 +250,10 @@ PostgresOutcome PostgresConnection::Await(Instant deadline) {
     outcome.error = Unavailable(lost_.empty() ? "not connected" : lost_);
     return outcome;
   }
+  LEAF_ASSERT(!queued_.empty());
+  const std::size_t statements = queued_.front();
+  queued_.pop_front();
+  std::size_t results = 0;
   outcome.kind = Kind::kDone;
   for (;;) {
     const Wait wait = Fill(deadline);
@@ -252,9 +264,12 @@ PostgresOutcome PostgresConnection::Await(Instant deadline) {
       continue;
     }
     if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) break;
+    ++results;
     Take(result.get(), outcome);
     if (PQstatus(connection_) != CONNECTION_OK) return Lost(Wait::kFailed, outcome.error.message);
   }
+  if (outcome.done() && results != statements)
+    return Lost(Wait::kFailed, "the answer is none to what was asked");
   if (const std::string warning = std::exchange(notices_, {}).warning; !warning.empty()) {
     outcome.kind = Kind::kUnknown;
     outcome.error = Unavailable("the server warned: " + warning);

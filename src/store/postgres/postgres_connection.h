@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,7 +31,13 @@ struct PostgresOutcome {
     kRefused,  ///< the server said that it rolled it back, or it was not sent
     kUnknown,  ///< it may be committed, now or later
   };
-  using Cells = std::vector<std::optional<std::string>>;
+  /// A row; what it lacks is NULL.
+  struct Cells : std::vector<std::optional<std::string>> {
+    const std::optional<std::string>& operator[](std::size_t i) const noexcept {
+      static const std::optional<std::string> null;
+      return i < size() ? data()[i] : null;
+    }
+  };
 
   Kind kind = Kind::kUnknown;
   Error error;              ///< unless kDone
@@ -66,6 +73,8 @@ class PostgresConnection {
   /// Connects to `server`, trying its addresses in turn. kUnavailable with the reason. REQUIRES:
   /// !connected().
   Result<void> Connect(const PostgresSettings& settings, const HostPort& server, Instant deadline);
+  /// The server process that the other side says it is. A pooler says some number.
+  int backend_pid() const noexcept;
   bool connected() const noexcept { return connection_ != nullptr; }
   /// Takes leave of the server, without waiting. Nothing happens if not connected.
   void Close() noexcept;
@@ -109,6 +118,7 @@ class PostgresConnection {
   const int event_fd_;
   pg_conn* connection_ = nullptr;
   Notices notices_;
+  std::deque<std::size_t> queued_;  ///< statements of each transaction that was not awaited yet
   std::string lost_;  ///< why the connection was shut while transactions were under way
 };
 

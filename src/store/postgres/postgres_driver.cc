@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/random.h"
 #include "base/utf8.h"
 #include "store/postgres/postgres_connection.h"
 #include "store/postgres/postgres_errors.h"
@@ -68,7 +69,7 @@ class PostgresDriver final : public SegmentDriver {
     open_ = false;
     connection_.Close();
   }
-  int batch_limit() const noexcept override { return kBatch; }
+  int batch_limit() const noexcept override { return facts_.direct ? kBatch : 1; }
   void Reserve(std::span<const Ask> asks, std::span<Grant> grants) override;
   Result<std::optional<Row>> Find(std::string_view tag, Instant deadline) override;
   Result<std::vector<Row>> List(std::string_view after, int limit, Instant deadline) override;
@@ -105,7 +106,11 @@ class PostgresDriver final : public SegmentDriver {
                                     Instant deadline);
   Result<Row> ChangedRow(PostgresStatement statement, std::string_view tag, Instant deadline);
 
+  /// Comes back with the answer: a pooler or proxy that mixes answers up would make ids double.
+  std::string Nonce(const Ask& ask) const { return key_ + ":" + std::to_string(ask.flight); }
+
   Clock& clock_ = SystemClock();
+  const std::string key_ = std::to_string(SystemRandom().Next());
   const PostgresSettings settings_;
   const Duration limit_max_;  ///< on each statement, by the server; shorter than the call's
 
@@ -141,7 +146,7 @@ void PostgresDriver::SetTexts() {
   reserve_ = "UPDATE ONLY " + table + " t SET max_id = t.max_id + $2::bigint" + touch + by_name +
              " AND t.step > 0 AND t.max_id BETWEEN 0 AND 9223372036854775807 - $2::bigint "
              "RETURNING t.max_id, t.step, current_setting('synchronous_commit'), " +
-             FingerprintOf("pg_relation_filenode(t.tableoid)");
+             FingerprintOf("pg_relation_filenode(t.tableoid)") + ", $3::text";
   find_ = "SELECT " + row_ + " FROM ONLY " + table + " t" + by_name;
   list_ = "SELECT " + row_ + " FROM ONLY " + table +
           " t WHERE t.biz_tag > $1::text ORDER BY t.biz_tag LIMIT $2::bigint";
@@ -194,6 +199,12 @@ Error PostgresDriver::Refusal(const PostgresOutcome& outcome, std::string_view t
 
 void PostgresDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants) {
   LEAF_ASSERT(asks.size() == grants.size() && asks.size() <= kBatch);
+  if (!facts_.direct) {
+    // A pooler may give the server to somebody else as soon as one transaction has ended, though
+    // some of the next has been sent, and the answer to that with it (pgbouncer's issue 759).
+    for (std::size_t i = 0; i < asks.size(); ++i) ReserveAlone(asks[i], grants[i]);
+    return;
+  }
   const Instant now = clock_.Now();
   Instant first = kNever;
   for (const Ask& ask : asks) {
@@ -238,7 +249,7 @@ bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration l
     grant.error = Unavailable("too little time was left to begin");
   } else {
     const PostgresStatement statements[] = {
-        Preamble(limit), {reserve_, {std::string(ask.tag), std::to_string(ask.count)}}};
+        Preamble(limit), {reserve_, {std::string(ask.tag), std::to_string(ask.count), Nonce(ask)}}};
     if (connection_.Queue(statements)) return true;
     grant.error = Unavailable("the connection was lost before the statement was sent");
   }
@@ -267,6 +278,9 @@ void PostgresDriver::GrantFrom(const Cells& cells, const Ask& ask, Grant& grant)
   } else if (cells[2] != "on" && cells[2] != "remote_apply") {
     grant.error = Unavailable("synchronous_commit was " + cells[2].value_or("NULL") +
                               " and not on, though the statement set it");
+  } else if (cells[4] != Nonce(ask)) {
+    grant.error = Unavailable("the server's answer is the answer to another request");
+    connection_.Close();
   } else if (cells[3] != facts_.fingerprint) {
     grant.error = Unavailable(
         "the server is another than before or has other settings; it will be examined anew");

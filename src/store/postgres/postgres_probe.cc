@@ -58,7 +58,7 @@ struct Column {
 
 /// The table as the catalogue knows it.
 struct Table {
-  std::string oid, name, kind, persistence, fingerprint;  // name: with its schema, quoted
+  std::string oid, name, kind, persistence, fingerprint, backend;  // name: with its schema, quoted
   bool may_select = false, may_update = false, keyed = false;
 };
 
@@ -71,14 +71,15 @@ Result<std::optional<Table>> FindTable(PostgresConnection& connection,
               "c.relpersistence, has_table_privilege(c.oid, 'SELECT'), "
               "has_table_privilege(c.oid, 'UPDATE'), " +
                   FingerprintOf("c.relfilenode") +
-                  " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "
+                  ", pg_backend_pid() FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                  "c.relnamespace WHERE c.oid = "
                   "to_regclass($1::text)",
               {QuotedTable(settings)}},
              deadline));
   if (rows.empty()) return std::optional<Table>();
   const Cells& row = rows[0];
   return std::optional(Table{Text(row[0]), Text(row[1]), Text(row[2]), Text(row[3]), Text(row[6]),
-                             True(row[4]), True(row[5]), false});
+                             Text(row[7]), True(row[4]), True(row[5]), false});
 }
 
 Result<void> CheckKind(const Table& table, const std::string& user) {
@@ -241,6 +242,7 @@ Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
   }
   const Table& table = *found;
   facts.fingerprint = table.fingerprint;
+  facts.direct = table.backend == std::to_string(connection.backend_pid());
   LEAF_RETURN_IF_ERROR(CheckKind(table, settings.user));
   LEAF_ASSIGN_OR_RETURN(const auto columns, ReadColumns(connection, table, deadline));
   LEAF_RETURN_IF_ERROR(CheckColumns(settings, table, columns));
