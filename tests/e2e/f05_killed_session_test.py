@@ -16,7 +16,7 @@ class KilledSessionTest(MariaDbCase):
         chance = random.Random(seed)
         tag = self.tag(step=10)
         server = self.start_mysql_leafd({"segment.policy": "fixed"})
-        load = self.start_load(server, tag, connections=8, duration=pick(3, 120), rate=2000)
+        load = self.start_load(server, tag, connections=8, duration=pick(5, 120), rate=2000)
         killed = 0
         with self.database.connect() as side, side.cursor() as cursor:
             while load.running():
@@ -26,7 +26,7 @@ class KilledSessionTest(MariaDbCase):
                         killed += 1
                     except pymysql.err.OperationalError:
                         pass  # it has gone already
-                time.sleep(chance.random() * 0.06)
+                time.sleep(chance.random() * 0.25)  # a new session needs some time of its own
         report = load.report()
         self.assertGreater(killed, 20)
         self.assert_all_served(report)

@@ -64,7 +64,7 @@ class LocalRightTest(RightCase):
         answer = server.get("/api/v1/snowflake")
         self.assertEqual((answer.status, answer.code), (503, "unavailable"))
         self.assertIn("snowflake.registry", answer.json()["detail"])
-        self.assertIn("snowflake.registry", server.log())
+        server.wait_log("snowflake.registry")
         server.id("order")
         self.assertEqual(mode(server, "segment")["state"], "ok")
         by_hand = self.server({"snowflake.registry": "store"}, segment=True, arguments=["--listen", f"0.0.0.0:{free_port()}"])

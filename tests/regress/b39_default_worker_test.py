@@ -29,7 +29,7 @@ class DefaultWorkerTest(SnowflakeCase):
         self.assertEqual((answer.status, answer.code), (503, "unavailable"), answer)
         self.assertIn("snowflake.registry", answer.json()["detail"])
         self.assertEqual(server.get("/api/snowflake/get/x").status, 500)
-        self.assertIn("snowflake.registry", server.log(), "the log of the start says so too")
+        server.wait_log("snowflake.registry")  # the log of the start says so too
         server.put_tag("t")
         self.assertEqual(server.id("t"), 1, reason)
 

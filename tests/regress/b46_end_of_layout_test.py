@@ -51,7 +51,7 @@ class EndOfLayoutTest(SnowflakeCase):
         self.clock.set_to(END - left)
         server = self.start_leafd()
         self.wait_for_ids(server)
-        self.assertIn("the snowflake layout ends within ten years", server.log())
+        server.wait_log("the snowflake layout ends within ten years")
         state, reason = self.mode(server)
         self.assertEqual(state, "ok")
         self.assertIn("2080-07-10T17:30:30", reason)

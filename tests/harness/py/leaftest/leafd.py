@@ -137,6 +137,10 @@ class Leafd:
     def log(self):
         return self.child.log() if self.child else ""
 
+    def wait_log(self, text):
+        """The log is written behind."""
+        wait_until(lambda: text in self.log(), what=f"a line with '{text}' in the log of port {self.port}")
+
     # Requests. Paths on the main listener and, with admin_..., on the admin listener.
     def get(self, path, **options):
         return request(self.port, path, **options)
