@@ -113,13 +113,13 @@ class Campaign:
         plant_at = time.monotonic() + self.arguments.minutes * 30 if self.arguments.plant == "lowered-row" else float("inf")
         end = time.monotonic() + self.arguments.minutes * 60
         next_fault = time.monotonic()
-        while time.monotonic() < end:
+        while time.monotonic() < end or plant_at < float("inf"):
             now = time.monotonic()
             self.end_due(now)
-            if now >= next_fault and len(self.open) < 3:
+            if now < min(end, plant_at) and now >= next_fault and len(self.open) < 3:
                 self.begin_one()
                 next_fault = time.monotonic() + self.chance.expovariate(1 / 0.5)
-            if now >= plant_at:
+            if now >= plant_at and not any(fault.target[0] == "nodes" for _, fault in self.open):
                 self.plant()
                 plant_at = float("inf")
             self.look_after()
