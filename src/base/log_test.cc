@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -129,28 +128,25 @@ TEST(LogTest, LosesNothingOnANonBlockingFile) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), kLines);
 }
 
+// Ends the process.
+void LogToAReaderThatStops() {
+  int fds[2];
+  if (pipe(fds) != 0) _exit(2);
+  dup2(fds[1], STDERR_FILENO);  // nobody reads: the pipe holds 64 KiB
+  Start(Level::kInfo, Format::kText);
+  const std::string line(200, 'x');
+  for (int i = 0; i < 20000; ++i) Info(line);
+  const bool counted = Dropped() > 10000;
+  Stop();
+  _exit(counted ? 0 : 1);
+}
+
 // In a process of its own: its writer stays stuck for ever, as it would in leafd.
 TEST(LogTest, AReaderThatStopsDelaysNobodyAndTheLossIsCounted) {
-  int fds[2];
-  ASSERT_EQ(pipe(fds), 0);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto begin = std::chrono::steady_clock::now();
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(fds[1], STDERR_FILENO);  // nobody reads: the pipe holds 64 KiB
-    Start(Level::kInfo, Format::kText);
-    const std::string line(200, 'x');
-    for (int i = 0; i < 20000; ++i) Info(line);
-    const bool counted = Dropped() > 10000;
-    Stop();
-    _exit(counted ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EXIT(LogToAReaderThatStops(), testing::ExitedWithCode(0), "");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  close(fds[0]);
-  close(fds[1]);
 }
 
 }  // namespace
