@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "store/driver_testing.h"
 
 namespace leaf::contract {
 namespace {
@@ -17,12 +18,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-
-std::string Describe(const Grant& grant) {
-  return "outcome " + std::to_string(static_cast<int>(grant.outcome)) + " [" +
-         std::to_string(grant.range.first) + "," + std::to_string(grant.range.last) + ") " +
-         std::string(CodeName(grant.error.code)) + ": " + grant.error.message;
-}
 
 void ExpectGranted(const Grant& grant, Range range) {
   EXPECT_EQ(grant.outcome, Outcome::kGranted) << Describe(grant);

@@ -382,15 +382,6 @@ TEST_F(MysqlFaultsTest, AnIdleConnectionThatTheServerClosedFailsNoRequest) {
   EXPECT_EQ(ReserveWithReopen(*driver, "order", 1).range, (Range{2, 3}));
 }
 
-class Waiting final : public GrantSink {
- public:
-  void OnGrant(const Grant& grant) override { promise_.set_value(grant); }
-  Grant Get() { return promise_.get_future().get(); }
-
- private:
-  std::promise<Grant> promise_;
-};
-
 TEST_F(MysqlFaultsTest, BehindTheStoreAnIdleKillIsNotEvenSeen) {
   Put("order", 1, 1);
   Server().Exec("SET GLOBAL wait_timeout = 1");
@@ -400,7 +391,7 @@ TEST_F(MysqlFaultsTest, BehindTheStoreAnIdleKillIsNotEvenSeen) {
     BlockingStore store(options, *MakeMysqlFactory(Options()), SystemClock());
     const auto reserve = [&] {
       const Ask ask{1, "order", 1, In(std::chrono::seconds(1))};
-      Waiting sink;
+      OneGrant sink;
       store.Reserve({&ask, 1}, sink);
       return sink.Get();
     };

@@ -283,11 +283,7 @@ TEST_F(PostgresPoolerTest, APoolerKilledInFlightIsUnknown) {
   Pooler pooler(Server(), 1);
   const auto driver = Open(Through(pooler.port()));
   auto lock = Lock("order");
-  auto call =
-      std::async(std::launch::async, [&] { return Reserve(*driver, "order", 10, kPatience); });
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  pooler.Kill9();
-  const Grant grant = call.get();
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForLock), [&] { pooler.Kill9(); });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_FALSE(driver->connected());
   lock.reset();
@@ -301,11 +297,9 @@ TEST_F(PostgresPoolerTest, AServerThatThePoolerLostInFlightIsUnknown) {
   const Pooler pooler(Server(), 1);
   const auto driver = Open(Through(pooler.port()));
   auto lock = Lock("order");
-  auto call =
-      std::async(std::launch::async, [&] { return Reserve(*driver, "order", 10, kPatience); });
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  Server().Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'leaf'");
-  const Grant grant = call.get();
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForLock), [&] {
+    Server().Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'leaf'");
+  });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   lock.reset();
   EXPECT_EQ(ReserveWithReopen(*driver, "order", 10).range, (Range{1, 11}));

@@ -93,10 +93,6 @@ class AbsentStandby {
 
 class PostgresFaultsTest : public PostgresTest {
  protected:
-  static std::future<Grant> Start(SegmentDriver& driver, Duration within = kPatience) {
-    return std::async(std::launch::async,
-                      [&driver, within] { return Reserve(driver, "order", 10, within); });
-  }
   /// `what` for each session of the store that `condition` is true for: a signal of the server's.
   static void Each(const std::string& what, const std::string& condition = "true") {
     Server().Exec("SELECT " + what + "(pid) FROM pg_stat_activity WHERE usename = 'leaf' AND " +
@@ -118,10 +114,8 @@ TEST_F(PostgresFaultsTest, ALostAcknowledgementIsAGapAndNeverADuplicate) {
   constexpr int kLosses = 25;
   for (int i = 0; i < kLosses; ++i) {
     relay.DropAnswers(true);
-    auto call = Start(*driver);
-    ASSERT_TRUE(Eventually([&] { return MaxId("order") == end + 10; }));
-    relay.Reset();
-    Grant grant = call.get();
+    Grant grant = Meanwhile(
+        *driver, [&] { return MaxId("order") == end + 10; }, [&] { relay.Reset(); });
     EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
     EXPECT_FALSE(driver->connected());
     relay.DropAnswers(false);
@@ -197,10 +191,8 @@ TEST_F(PostgresFaultsTest, ASessionKilledBehindALockIsUnknownAndDidNotHappen) {
   Put("order", 1, 10);
   const auto driver = Open();
   auto lock = Lock("order");
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  Each("pg_terminate_backend");
-  const Grant grant = call.get();
+  const Grant grant =
+      Meanwhile(*driver, OneThat(kWaitsForLock), [&] { Each("pg_terminate_backend"); });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_THAT(grant.error.message, HasSubstr("57P01"));
   EXPECT_FALSE(driver->connected());
@@ -213,10 +205,8 @@ TEST_F(PostgresFaultsTest, AStatementThatAHandCancelledIsRefusedAndTheSessionGoe
   StoreOptions options = Quick(kPatience);
   const auto driver = Open(options);
   auto lock = Lock("order");
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  Each("pg_cancel_backend", kWaitsForLock);
-  const Grant grant = call.get();
+  const Grant grant =
+      Meanwhile(*driver, OneThat(kWaitsForLock), [&] { Each("pg_cancel_backend", kWaitsForLock); });
   EXPECT_EQ(grant.outcome, Outcome::kRefused) << Describe(grant);
   EXPECT_TRUE(driver->connected());
   lock.reset();
@@ -227,10 +217,7 @@ TEST_F(PostgresFaultsTest, TheServersDeathInTheMiddleIsUnknown) {
   Put("order", 1, 10);
   const auto driver = Open();
   auto lock = Lock("order");
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  Server().Kill9();
-  const Grant grant = call.get();
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForLock), [&] { Server().Kill9(); });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_FALSE(driver->connected());
   lock.reset();
@@ -281,10 +268,8 @@ TEST_F(PostgresFaultsTest, ACancelledWaitForAStandbyIsUnknownAndNeverGranted) {
   Put("order", 1, 10);
   const AbsentStandby standby(Server());
   const auto driver = Open();
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForStandby) == 1; }));
-  Each("pg_cancel_backend", kWaitsForStandby);
-  const Grant grant = call.get();
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
+                                [&] { Each("pg_cancel_backend", kWaitsForStandby); });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_THAT(grant.error.message, HasSubstr("synchronous replication"));
   EXPECT_FALSE(driver->connected());
@@ -297,10 +282,8 @@ TEST_F(PostgresFaultsTest, ARoleThatHearsNoWarningsHearsThisOne) {
   {
     const AbsentStandby standby(Server());
     const auto driver = Open();
-    auto call = Start(*driver);
-    ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForStandby) == 1; }));
-    Each("pg_cancel_backend", kWaitsForStandby);
-    const Grant grant = call.get();
+    const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
+                                  [&] { Each("pg_cancel_backend", kWaitsForStandby); });
     EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   }
   Server().Exec("ALTER ROLE leaf RESET client_min_messages");
@@ -310,10 +293,8 @@ TEST_F(PostgresFaultsTest, ATerminatedWaitForAStandbyIsUnknown) {
   Put("order", 1, 10);
   const AbsentStandby standby(Server());
   const auto driver = Open();
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForStandby) == 1; }));
-  Each("pg_terminate_backend", kWaitsForStandby);
-  const Grant grant = call.get();
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
+                                [&] { Each("pg_terminate_backend", kWaitsForStandby); });
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_FALSE(driver->connected());
 }
@@ -457,11 +438,11 @@ TEST_F(PostgresFaultsTest, AnInterruptEndsAWaitingCallAtOnce) {
   Put("order", 1, 10);
   const auto driver = Open();
   auto lock = Lock("order");
-  auto call = Start(*driver);
-  ASSERT_TRUE(Eventually([] { return Sessions(kWaitsForLock) == 1; }));
-  const Instant before = SystemClock().Now();
-  driver->Interrupt();
-  const Grant grant = call.get();
+  Instant before{};
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForLock), [&] {
+    before = SystemClock().Now();
+    driver->Interrupt();
+  });
   EXPECT_LT(SystemClock().Now() - before, milliseconds(300));
   EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
   EXPECT_FALSE(driver->connected());
@@ -508,15 +489,6 @@ TEST_F(PostgresFaultsTest, AnIdleConnectionThatTheServerClosedFailsNoRequest) {
   EXPECT_EQ(ReserveWithReopen(*driver, "order", 1).range, (Range{2, 3}));
 }
 
-class Waiting final : public GrantSink {
- public:
-  void OnGrant(const Grant& grant) override { promise_.set_value(grant); }
-  Grant Get() { return promise_.get_future().get(); }
-
- private:
-  std::promise<Grant> promise_;
-};
-
 TEST_F(PostgresFaultsTest, BehindTheStoreAnIdleKillIsNotEvenSeen) {
   Put("order", 1, 1);
   BlockingStore::Options options;
@@ -524,7 +496,7 @@ TEST_F(PostgresFaultsTest, BehindTheStoreAnIdleKillIsNotEvenSeen) {
   BlockingStore store(options, *MakePostgresFactory(Options()), SystemClock());
   const auto reserve = [&] {
     const Ask ask{1, "order", 1, In(std::chrono::seconds(1))};
-    Waiting sink;
+    OneGrant sink;
     store.Reserve({&ask, 1}, sink);
     return sink.Get();
   };
