@@ -256,6 +256,25 @@ TEST_P(StoreContract, EndsAtTheLastIdAndStaysThere) {
   EXPECT_TRUE(driver->connected());
 }
 
+TEST_P(StoreContract, StopsBeforeTheEndOfSixtyThreeBits) {
+  store_->Put("order", {9223372036854775000, 10, ""});
+  const auto driver = Open();
+  ExpectRefused(Reserve(*driver, "order", 1000), Code::kExhausted);
+  EXPECT_EQ(store_->Get("order")->max_id, 9223372036854775000);
+  ExpectGranted(Reserve(*driver, "order", 807), {9223372036854775000, kMaxEnd});
+  ExpectRefused(Reserve(*driver, "order", 1), Code::kExhausted);
+  EXPECT_TRUE(driver->connected());
+}
+
+TEST_P(StoreContract, IsExactAboveFiftyThreeBits) {
+  store_->Put("order", {9007199254740993, 10, ""});
+  const auto driver = Open();
+  ExpectGranted(Reserve(*driver, "order", 1), {9007199254740993, 9007199254740994});
+  EXPECT_EQ(*driver->Raise("order", 9007199254740995, 2, SystemClock().Now() + kPatience),
+            9007199254740997);
+  EXPECT_EQ(store_->Get("order")->max_id, 9007199254740997);
+}
+
 TEST_P(StoreContract, CrossesThirtyTwoBits) {
   store_->Put("wide", {2147483640, 10, ""});
   const auto driver = Open();

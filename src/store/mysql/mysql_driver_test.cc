@@ -184,25 +184,6 @@ TEST_F(MysqlDriverTest, ListsARowWithoutStepAsStepZero) {
 
 // --- Values.
 
-TEST_F(MysqlDriverTest, StopsBeforeTheEndOfSixtyThreeBits) {
-  Put("order", 9223372036854775000, 10);
-  const auto driver = Open();
-  EXPECT_EQ(Reserve(*driver, "order", 1000).error.code, Code::kExhausted);
-  EXPECT_EQ(MaxId("order"), 9223372036854775000);
-  const Grant last = Reserve(*driver, "order", 807);
-  EXPECT_EQ(last.range, (Range{9223372036854775000, kMaxEnd})) << Describe(last);
-  EXPECT_EQ(Reserve(*driver, "order", 1).error.code, Code::kExhausted);
-  EXPECT_TRUE(driver->connected());
-}
-
-TEST_F(MysqlDriverTest, IsExactAboveFiftyThreeBits) {
-  Put("order", 9007199254740993, 10);
-  const auto driver = Open();
-  EXPECT_EQ(Reserve(*driver, "order", 1).range, (Range{9007199254740993, 9007199254740994}));
-  EXPECT_EQ(*driver->Raise("order", 9007199254740995, 2, In(kPatience)), 9007199254740997);
-  EXPECT_EQ(MaxId("order"), 9007199254740997);
-}
-
 TEST_F(MysqlDriverTest, GrantsARangeThatEndsAtZeroOrBeginsThere) {
   Put("zero", 0, 10);
   Put("minus", -10, 10);
