@@ -124,16 +124,11 @@ def after_return(store, url, folder):
     server = leafd_on(url, folder)
     server.start()
     until_served(server, "/api/v1/ids/first?n=10")
-    nodes = store.members if isinstance(store, Etcd) else [store]
-    for node in nodes:
+    members = store.members if isinstance(store, Etcd) else []
+    for node in members or [store]:
         node.kill()
     time.sleep(3)
-    if isinstance(store, Etcd):
-        for member in nodes:  # they wait for each other
-            member.launch(store.cluster, "existing")
-        store.wait_ready()
-    else:
-        store.boot()
+    store.boot(*members)
     took = until_served(server, "/api/v1/ids/first?n=10")
     server.kill()
     return took

@@ -226,9 +226,8 @@ class _MariaDbPairStore(Standby, _MySql):
         self.pair.hold_replica()
 
     def rejoin(self):
-        node = self.pair.replica
         self.pair.rejoin()
-        self._catch_up(node)
+        self._catch_up(self.pair.replica)
 
     def _catch_up(self, node):
         """It repeats all that was ever committed, for which a sync each would take minutes."""

@@ -134,10 +134,11 @@ class Etcd:
         for member in members or self.members:
             wait_until(member.has_leader, 30, f"etcd's start ({member.folder}/log)", 0.02)
 
-    def boot(self, member):
-        """Starts a member that was killed or stopped."""
-        member.launch(self.cluster, "existing")
-        self.wait_ready([member])
+    def boot(self, *members):
+        """Starts members that were killed or stopped."""
+        for member in members:  # some wait for each other
+            member.launch(self.cluster, "existing")
+        self.wait_ready(members)
 
     def leader(self):
         """The member that leads, once there is one that answers."""

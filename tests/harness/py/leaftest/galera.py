@@ -4,7 +4,6 @@ import fcntl
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import uuid
@@ -83,12 +82,10 @@ class GaleraNode(MariaDb):
         except pymysql.err.OperationalError:
             return False  # it begins anew with the state that it was sent
 
-    def stop(self):
+    def stop(self, timeout=20):
         """A clean stop; one that hangs, as it can while the node is sent a state, ends as systemd ends it."""
         try:
-            self.child.thaw()
-            self.child.signal(signal.SIGTERM)
-            self.child.wait(20)
+            super().stop(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
 

@@ -157,11 +157,11 @@ class MariaDb:
     def thaw(self):
         self.child.thaw()
 
-    def stop(self):
+    def stop(self, timeout=60):
         """A clean stop; the folder stays, boot() goes on with it."""
         self.child.thaw()
         self.child.signal(signal.SIGTERM)
-        self.child.wait(60)
+        self.child.wait(timeout)
 
     def kill(self):
         self.child.kill()

@@ -26,16 +26,15 @@ def pick(short, long):
 
 
 def wait_until(condition, timeout=10.0, what="the condition", interval=0.01):
-    """Polls until condition() is true and returns its value; AssertionError after `timeout` seconds. Ten and
-    more are patience and not a claim, so a busy machine gets three times as much."""
-    timeout *= 3 if timeout >= 10 else 1
+    """Polls until condition() is true and returns its value; AssertionError after `timeout` seconds.
+    what: it in words, or a function that finds them when they are needed."""
     deadline = time.monotonic() + timeout * TIME_FACTOR
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come true within {timeout * TIME_FACTOR:g} s")
+            raise AssertionError(f"{what() if callable(what) else what} did not come true within {timeout * TIME_FACTOR:g} s")
         time.sleep(interval)
 
 

@@ -53,11 +53,11 @@ class MariaDbPair:
         self.replica.sql("CHANGE MASTER TO master_host = '127.0.0.1', master_port = %s, master_user = 'root', "
                          "master_connect_retry = 1, master_use_gtid = slave_pos", (self.primary.port,))
         self.replica.sql("START SLAVE")
-        try:
-            wait_until(lambda: self.replica.status("Slave_running") == "ON", what="the replica's start")
-        except AssertionError as error:
-            raise AssertionError(f"{error}: {self.replica.sql('SHOW SLAVE STATUS')}; the primary's log ends:\n"
-                                 + self.primary.child.log()[-6000:]) from None
+        wait_until(lambda: self.replica.status("Slave_running") == "ON", what=self._why_not_following)
+
+    def _why_not_following(self):
+        return (f"the replica's start ({self.replica.sql('SHOW SLAVE STATUS')}; "
+                f"the primary's log ends:\n{self.primary.child.log()[-6000:]})")
 
     def _lead(self):
         """A primary waits for its replica. A replica must not wait for one of its own, so this is off
