@@ -110,7 +110,8 @@ Usage: leafd [--config FILE] [--listen ADDR] [--store URL] [--set KEY=VALUE]...
 
   --config FILE      TOML; a file that ends in .properties is read as Leaf's leaf.properties
   --listen ADDR      HOST:PORT or unix:/path; may be repeated (server.listen)
-  --store URL        sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/DB or memory: (store.url)
+  --store URL        sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/DB, postgres://... likewise,
+                     etcd://HOST:PORT/PREFIX or memory: (store.url)
   --set KEY=VALUE    any key of docs/configuration.md; lists separated by commas
   --check            check the configuration, open no connection, and end with 0 or 1
   --print-config     print each value with its origin, secrets hidden

@@ -54,8 +54,9 @@ struct PostgresOutcome {
 /// by shutting the socket.
 ///
 /// Statements go out in transactions of one round trip, several at once where the caller queues
-/// several before it awaits the first (the extended protocol, a Sync after each transaction; no
-/// state of the session is relied on, so a pooler may give each to another server connection).
+/// several before it awaits the first (the extended protocol, a Sync after each transaction). No
+/// state of the session is relied on, so a pooler may give each to another server connection; but
+/// through one the caller queues a transaction only when the last was awaited (PostgresFacts).
 ///
 /// A warning that comes with a transaction makes its outcome unknown: the server says "committed
 /// here, but perhaps not on the standby" so. Not those of a trigger or a collation, which would

@@ -11,9 +11,10 @@ namespace leaf {
 /// of a session, so a pooler in transaction mode may stand between. A reservation is one
 /// transaction and one round trip: settings for it alone (lock and statement timeout,
 /// synchronous_commit), then `UPDATE .. RETURNING` of the new end and the row's step. Several asks
-/// go out in one pipeline, each a transaction of its own; a row that is locked holds back the rest
-/// of its pipeline for no more than its share of the timeout. Names are compared byte by byte. A
-/// row whose max_id is NULL or negative, or whose step is not positive, is refused.
+/// go out in one pipeline, each a transaction of its own, and through a pooler one after the other;
+/// a row that is locked holds back the rest of its pipeline for no more than its share of the
+/// timeout. Names are compared byte by byte. A row whose max_id is NULL or negative, or whose step
+/// is not positive, is refused.
 ///
 /// Each call ends by its deadline. Whatever happens between sending a reservation and a clear
 /// answer makes it kUnknown and ends the connection; so does a warning, by which the server says

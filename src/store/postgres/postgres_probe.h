@@ -15,7 +15,7 @@ struct PostgresFacts {
   std::string table;        ///< with its schema, quoted
   std::string fingerprint;  ///< of all that a hand or a failover changes; see FingerprintOf
   bool has_update_time = false;
-  bool direct = false;  ///< no pooler is between
+  bool direct = false;  ///< no pooler is between, so transactions may be sent ahead
 };
 
 /// Judges the server (read-only, a standby), its settings and the table (kind, persistence,
