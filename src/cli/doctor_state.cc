@@ -88,8 +88,9 @@ void CheckMarks(Context& context) {
 void CheckStoreChange(Context& context) {
   if (context.store->identity.empty() || context.marks.empty()) return;
   Lineage lineage;
-  for (const auto& [tag, mark] : context.marks) (void)lineage.Remember(mark.store, mark.moved);
-  if (lineage.Hear(IdentityHash(context.store->identity), 0) != Lineage::Word::kAnother) return;
+  for (const auto& [tag, mark] : context.marks) lineage.Remember(mark.generation, mark.store);
+  const Lineage::Heard heard = lineage.Hear(IdentityHash(context.store->identity), 0);
+  if (heard.word != Lineage::Word::kAnother) return;
   const std::int64_t skip = context.config.failover_skip;
   context.report.Say(
       Severity::kWarning, "marks", context.config.store.display_url,

@@ -19,7 +19,7 @@ namespace leaf {
 
 bool operator==(const Mark& a, const Mark& b) {
   return a.end == b.end && a.seen == b.seen && a.regressed == b.regressed && a.store == b.store &&
-         a.moved == b.moved;
+         a.generation == b.generation;
 }
 
 namespace {
@@ -111,18 +111,28 @@ TEST_F(MarkFileTest, RemembersWhichStoreALeaseCameFrom) {
   {
     MarkFile file(path_);
     Load(file);
-    file.Record("a", {10, 20, false, 0xfedcba98, true});
-    file.Record("b", {10, 20, true, 0, true});
-    file.Record("c", {10, 20, false, 7, false});
+    file.Record("a", {10, 20, false, 0xfedcba, 0xfedcba98});
+    file.Record("b", {10, 20, true, 2, 0});
+    file.Record("c", {10, 20, false});
     ASSERT_TRUE(file.Sync().ok());
   }
-  EXPECT_EQ(Reload(), (Marks{{"a", {10, 20, false, 0xfedcba98, true}},
-                             {"b", {10, 20, true, 0, true}},
-                             {"c", {10, 20, false, 7, false}}}));
+  EXPECT_EQ(Reload(), (Marks{{"a", {10, 20, false, 0xfedcba, 0xfedcba98}},
+                             {"b", {10, 20, true, 2, 0}},
+                             {"c", {10, 20, false}}}));
 }
 
-// A file of the version before: the same records without a store, under another header.
-TEST_F(MarkFileTest, ReadsAndContinuesAFileOfTheVersionBefore) {
+// As version 2 wrote them: order, leased from the store 7 after it had taken over, and pay, before.
+TEST_F(MarkFileTest, ReadsTheStoresOfAFileOfVersion2) {
+  using namespace std::string_literals;
+  SetBytes(
+      "leafd marks 2\n\n\n"
+      "\x5b\xc5\xfb\xf2\x05\0\0\0\x0a\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0\x06\x07\0\0\0order"
+      "\x0f\x3b\xb5\x9b\x03\0\0\0\x0a\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0\x02\x06\0\0\0pay"s);
+  EXPECT_EQ(Reload(), (Marks{{"order", {10, 20, false, 2, 7}}, {"pay", {10, 20, false, 1, 6}}}));
+}
+
+// The same records without a store, under another header.
+TEST_F(MarkFileTest, ReadsAndContinuesAFileOfVersion1) {
   {
     MarkFile file(path_);
     Load(file);
@@ -135,10 +145,10 @@ TEST_F(MarkFileTest, ReadsAndContinuesAFileOfTheVersionBefore) {
   {
     MarkFile file(path_);
     EXPECT_EQ(Load(file), (Marks{{"a", {10, 20, false}}}));
-    file.Record("b", {10, 20, false, 7, true});
+    file.Record("b", {10, 20, false, 3, 7});
     ASSERT_TRUE(file.Sync().ok());
   }
-  EXPECT_EQ(Reload(), (Marks{{"a", {10, 20, false}}, {"b", {10, 20, false, 7, true}}}));
+  EXPECT_EQ(Reload(), (Marks{{"a", {10, 20, false}}, {"b", {10, 20, false, 3, 7}}}));
 }
 
 TEST_F(MarkFileTest, ExistsFromTheFirstStartOn) {

@@ -1,5 +1,6 @@
 // A record: checksum (4 bytes, of all that follows), tag length (4), end (8), seen (8), flags (1),
-// the store's name (4, if flag 2 says so), tag. Flags: 1 regressed, 2 has a store, 4 moved.
+// the store's name (4, if flag 2 says so) and generation (4, if flag 8 does), tag. Flags: 1
+// regressed, 2 has a store, 8 has a generation; in version 2, which had none of these, 4: moved.
 #include "state/mark_record.h"
 
 #include <array>
@@ -7,8 +8,8 @@
 namespace leaf {
 namespace {
 
-constexpr std::size_t kFixed = 25, kStore = 4;
-constexpr unsigned kRegressed = 1, kHasStore = 2, kMoved = 4;
+constexpr std::size_t kFixed = 25, kStore = 4, kGeneration = 4;
+constexpr unsigned kRegressed = 1, kHasStore = 2, kMoved = 4, kHasGeneration = 8;
 constexpr std::size_t kMaxTag = 1 << 20;  // keeps a broken length from reading far
 
 constexpr std::array<std::uint32_t, 256> MakeTable() {
@@ -45,7 +46,9 @@ std::uint64_t Get(std::string_view at, std::size_t bytes) {
 
 // What precedes the tag of a record.
 std::size_t Fixed(std::string_view record) {
-  return kFixed + ((Get(record.substr(24), 1) & kHasStore) != 0 ? kStore : 0);
+  const std::uint64_t flags = Get(record.substr(24), 1);
+  return kFixed + ((flags & kHasStore) != 0 ? kStore : 0) +
+         ((flags & kHasGeneration) != 0 ? kGeneration : 0);
 }
 
 // The size of a sound record at the front of `bytes`, or 0.
@@ -66,10 +69,12 @@ void AppendMark(std::string_view tag, const Mark& mark, std::string& out) {
   Put(tag.size(), 4, out);
   Put(static_cast<std::uint64_t>(mark.end), 8, out);
   Put(static_cast<std::uint64_t>(mark.seen), 8, out);
-  Put((mark.regressed ? kRegressed : 0) | (mark.store != 0 ? kHasStore : 0) |
-          (mark.moved ? kMoved : 0),
-      1, out);
-  if (mark.store != 0) Put(mark.store, kStore, out);
+  const bool leased = mark.generation != 0;
+  Put((mark.regressed ? kRegressed : 0) | (leased ? kHasStore | kHasGeneration : 0), 1, out);
+  if (leased) {
+    Put(mark.store, kStore, out);
+    Put(mark.generation, kGeneration, out);
+  }
   out.append(tag);
   std::string sum;
   Put(Checksum(std::string_view(out).substr(begin + 4)), 4, sum);
@@ -78,7 +83,8 @@ void AppendMark(std::string_view tag, const Mark& mark, std::string& out) {
 
 Result<std::size_t> ParseMarks(std::string_view file,
                                const std::function<void(std::string_view, const Mark&)>& visit) {
-  if (!file.starts_with(kMarkHeader) && !file.starts_with(kMarkHeader1)) {
+  if (!file.starts_with(kMarkHeader) && !file.starts_with(kMarkHeader2) &&
+      !file.starts_with(kMarkHeader1)) {
     return Error{Code::kInternal, "it does not begin as a journal of marks of this version"};
   }
   std::size_t at = kMarkHeader.size();
@@ -91,9 +97,13 @@ Result<std::size_t> ParseMarks(std::string_view file,
     mark.seen = static_cast<std::int64_t>(Get(rest.substr(16), 8));
     const std::uint64_t flags = Get(rest.substr(24), 1);
     mark.regressed = (flags & kRegressed) != 0;
-    mark.moved = (flags & kMoved) != 0;
-    if ((flags & kHasStore) != 0)
+    if ((flags & kHasStore) != 0) {
       mark.store = static_cast<std::uint32_t>(Get(rest.substr(kFixed), kStore));
+      mark.generation = (flags & kMoved) != 0 ? 2 : 1;
+    }
+    if ((flags & kHasGeneration) != 0) {
+      mark.generation = static_cast<std::uint32_t>(Get(rest.substr(kFixed + kStore), kGeneration));
+    }
     const std::size_t fixed = Fixed(rest);
     visit(rest.substr(fixed, size - fixed), mark);
     at += size;

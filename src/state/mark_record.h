@@ -12,10 +12,11 @@ namespace leaf {
 
 /// The bytes of a journal of marks: a header, then records, each with its own checksum. Numbers are
 /// little-endian. A tag may have many records; the last one counts.
-inline constexpr std::string_view kMarkHeader = "leafd marks 2\n\n\n";  // 16 bytes
+inline constexpr std::string_view kMarkHeader = "leafd marks 3\n\n\n";  // 16 bytes
 
-/// What a journal of an earlier version begins with; its records are read alike.
+/// What journals of earlier versions begin with. Their records are read, and others appended.
 inline constexpr std::string_view kMarkHeader1 = "leafd marks 1\n\n\n";
+inline constexpr std::string_view kMarkHeader2 = "leafd marks 2\n\n\n";
 
 void AppendMark(std::string_view tag, const Mark& mark, std::string& out);
 

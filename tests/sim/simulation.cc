@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/segment/lineage.h"
+
 namespace leaf::sim {
 namespace {
 
@@ -258,7 +260,17 @@ void Simulation::TakeOver() {
     if (row.max_id - kept >= kFailoverSkip) return;
   }
   ++report_.take_overs;
-  store_.TakeOver(replica_);
+  store_.TakeOver(replica_, AllRememberThisStore() && random_.Chance(0.5));
+}
+
+// To a server that heard nothing of the store in between, one that comes back is that of before.
+bool Simulation::AllRememberThisStore() const {
+  return std::all_of(servers_.begin(), servers_.end(), [this](const auto& server) {
+    Lineage lineage;
+    for (const auto& [tag, mark] : server->journal().durable())
+      lineage.Remember(mark.generation, mark.store);
+    return lineage.current() > 0 && lineage.Hear(store_.identity(), 0).word == Lineage::Word::kSame;
+  });
 }
 
 void Simulation::Administration() {

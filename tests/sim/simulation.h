@@ -79,6 +79,7 @@ class Simulation {
   void Regression();
   void PlanReplica();
   void TakeOver();
+  bool AllRememberThisStore() const;
   void Administration();
   void PlanForeign();
   void PlanOperator();

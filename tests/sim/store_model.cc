@@ -165,11 +165,18 @@ void StoreModel::Restore(const Table& snapshot, bool declared) {
   }
   table_ = snapshot;
   Fault(-1);
-  if (random_.Chance(0.5)) ++identity_;
+  if (random_.Chance(0.5)) BecomeAnother(false);
   world_.Note(What::kRestore, kWorld, -1, static_cast<std::int64_t>(snapshot.size()));
 }
 
-void StoreModel::TakeOver(const Table& replica) {
+void StoreModel::BecomeAnother(bool known) {
+  ++turn_;
+  const std::uint64_t before = identity_;
+  if (known) identity_ = random_.Below(identities_) + 1;
+  if (identity_ == before) identity_ = ++identities_;
+}
+
+void StoreModel::TakeOver(const Table& replica, bool known) {
   for (auto& [name, row] : table_) {
     const auto copy = replica.find(name);
     if (copy == replica.end() || copy->second.max_id >= row.max_id) continue;
@@ -177,7 +184,7 @@ void StoreModel::TakeOver(const Table& replica) {
     row.max_id = copy->second.max_id;
     row.version = ++version_;
   }
-  ++identity_;
+  BecomeAnother(known);
   Fault(-1);
   world_.Note(What::kTakeOver, kWorld, -1, static_cast<std::int64_t>(identity_));
 }

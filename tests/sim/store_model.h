@@ -95,9 +95,12 @@ class StoreModel {
   std::int64_t LargestStep(int tag) const { return At(tag).largest_step; }
   /// The least max_id with which a deleted row may come back.
   std::int64_t HighWater(int tag) const { return At(tag).high_water; }
-  /// Another server takes over, with what a replica had; its rows may be older.
-  void TakeOver(const Table& replica);
+  /// Another server takes over, with what a replica had; its rows may be older. `known`: it may be
+  /// one that was the store before.
+  void TakeOver(const Table& replica, bool known);
   std::uint64_t identity() const noexcept { return identity_; }
+  /// How often it became another store.
+  std::uint64_t turn() const noexcept { return turn_; }
   const StoreSetup& setup() const noexcept { return setup_; }
   SimRandom& random() noexcept { return random_; }
 
@@ -120,6 +123,7 @@ class StoreModel {
                                  std::int64_t count);
   void Appear(int tag, std::int64_t step);
   void Vanish(int tag, std::int64_t max_id);
+  void BecomeAnother(bool known);
 
   World& world_;
   Checker& checker_;
@@ -129,7 +133,8 @@ class StoreModel {
   std::vector<PerTag> per_tag_;
   Outage outage_ = Outage::kNone;
   std::uint64_t version_ = 0;
-  std::uint64_t identity_ = 1;
+  std::uint64_t identity_ = 1, identities_ = 1;
+  std::uint64_t turn_ = 0;
 };
 
 /// What a server's process wants to know about its calls.
@@ -153,7 +158,7 @@ class StorePort final : public SegmentStore {
         observer_(observer),
         server_(server),
         origin_(origin),
-        first_identity_(model.identity()) {}
+        first_turn_(model.turn()) {}
 
   void Reserve(std::span<const Ask> asks, GrantSink& sink) override;
   void Find(std::string tag, Instant deadline, Done<std::optional<Row>> done) override;
@@ -197,7 +202,7 @@ class StorePort final : public SegmentStore {
   PortObserver& observer_;
   int server_;
   Duration origin_;
-  std::uint64_t first_identity_;
+  std::uint64_t first_turn_;
   bool dead_ = false;
   std::uint64_t calls_ = 0;
 };

@@ -150,7 +150,7 @@ void StorePort::Reserve(std::span<const Ask> asks, GrantSink& sink) {
     };
     call->execute = [this, grant, tag, count = ask.count] {
       *grant = model_.Reserve(server_, tag, count);
-      grant->store_turn = static_cast<std::uint32_t>(model_.identity() - first_identity_);
+      grant->store_turn = static_cast<std::uint32_t>(model_.turn() - first_turn_);
     };
     call->answer = [grant, deliver] { deliver(*grant); };
     call->fail = [deliver](Outcome outcome, const char* why) {

@@ -94,7 +94,8 @@ Result<void> Engine::Impl::Load() {
     tag.seen = std::max(entry.mark.end, entry.mark.seen);
     if (entry.mark.regressed && !tag.regressed) regressed_.fetch_add(1, std::memory_order_relaxed);
     tag.regressed = entry.mark.regressed;
-    tag.generation = lineage_.Remember(entry.mark.store, entry.mark.moved) & Lineage::kMost;
+    tag.generation = entry.mark.generation & Lineage::kMost;
+    lineage_.Remember(tag.generation, entry.mark.store);
   }
   return {};
 }

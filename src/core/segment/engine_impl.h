@@ -114,8 +114,9 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   std::int64_t LeaseCount(const Tag& tag, Instant now) const;
   bool StartFlight(Tag& tag, Instant now, Ask& ask, After& after);
   void Send();  ///< no lock held
-  void Settle(Tag& tag, const Grant& grant, Instant now, After& after);
-  void Accept(Tag& tag, const Grant& grant, Instant now, After& after);
+  /// `generation`: of the store that granted, if one did.
+  void Settle(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now, After& after);
+  void Accept(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now, After& after);
   void Refused(Tag& tag, const Error& error, Instant now, After& after);
   void Lost(Tag& tag, std::string reason, Instant now);
   void RetryLater(Tag& tag, std::string reason, Instant now);
@@ -126,19 +127,23 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   Demand DemandOf(const Tag& tag) const;
 
   // The two ends of a row (trouble.cc).
-  void WentBack(Tag& tag, Range granted, After& after);          // [tag]
-  void MarkAbsent(Tag& tag, After& after);                       // [tag]
-  void StartRaise(Tag& tag);                                     // no lock held
-  void Raised(Tag& tag, const Result<std::int64_t>& max_id);     // no lock held
-  void StartProbe(Tag& tag);                                     // no lock held
-  void Probed(Tag& tag, const Result<std::optional<Row>>& row);  // no lock held
-  std::int64_t SkipOf(const Tag& tag) const;                     // [tag]
+  void WentBack(Tag& tag, Range granted, After& after);              // [tag]
+  void MarkAbsent(Tag& tag, After& after);                           // [tag]
+  void StartRaise(Tag& tag);                                         // no lock held
+  void Raised(Tag& tag, const Result<std::int64_t>& max_id);         // no lock held
+  void StartProbe(Tag& tag);                                         // no lock held
+  void Probed(Tag& tag, const Result<std::optional<Row>>& row);      // no lock held
+  std::int64_t SkipOf(const Tag& tag) const;                         // [tag]
+  std::int64_t LeasedByOthers(const Tag& tag, Range granted) const;  // [tag]
 
   // Another store (move_over.cc).
-  bool HasToMove(const Tag& tag) const;                                    // [tag]
-  void MoveAll();                                                          // no lock held
-  void MoveOver(Tag& tag, Range granted, After& after);                    // [tag]
+  static bool HasToMove(const Tag& tag, std::uint32_t generation);  // [tag]
+  bool HasToMove(const Tag& tag) const;                             // [tag]
+  void MoveAll();                                                   // no lock held
+  void MoveOver(Tag& tag, Range granted, std::uint32_t generation,
+                After& after);                                             // [tag]
   void Moved(Tag& tag, const Result<std::int64_t>& max_id, After& after);  // [tag]
+  void KeepGeneration(std::uint32_t generation);
 
   // Views (engine_view.cc).
   TagView ViewOf(const Tag& tag) const;  // [tag]
@@ -172,6 +177,8 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   Lookups lookups_;
   TagList list_;
   Lineage lineage_;
+  Mutex keep_mu_;
+  std::uint32_t kept_ GUARDED_BY(keep_mu_) = 0;  ///< the latest generation that the journal holds
 
   mutable Mutex qsbr_mu_;
   Qsbr<> qsbr_ GUARDED_BY(qsbr_mu_);

@@ -13,40 +13,33 @@ std::uint32_t NameFrom(std::uint64_t store_id) {
 
 }  // namespace
 
-std::uint32_t Lineage::Remember(std::uint32_t name, bool moved) {
-  if (moved) moved_.store(true, std::memory_order_release);
-  if (name == 0) return 0;
+void Lineage::Remember(std::uint32_t generation, std::uint32_t name) {
   MutexLock lock(mu_);
-  const auto known = std::find(names_.begin(), names_.end(), name);
-  if (known != names_.end()) return static_cast<std::uint32_t>(known - names_.begin()) + 1;
-  names_.push_back(name);
-  if (names_.size() > 1) moved_.store(true, std::memory_order_release);
-  return static_cast<std::uint32_t>(names_.size());
+  const std::uint32_t latest = current();
+  if (generation > latest) {
+    current_.store(generation, std::memory_order_release);
+    name_ = name;
+  } else if (generation == latest && name != name_) {
+    name_ = 0;  // no store's: whichever answers has taken over
+  }
 }
 
-Lineage::Word Lineage::Hear(std::uint64_t store_id, std::uint32_t turn) {
+Lineage::Heard Lineage::Hear(std::uint64_t store_id, std::uint32_t turn) {
   MutexLock lock(mu_);
-  const bool first = current() == 0;
-  if (!first && turn < turn_) return Word::kStale;
-  if (!first && turn == turn_ && store_id == store_id_) return Word::kSame;
-  if (names_.size() >= kMost) return Word::kStale;  // years of a change each second: serve no more
+  const std::uint32_t name = NameFrom(store_id);
+  const std::uint32_t latest = current();
+  if (heard_ && turn < turn_) return {};
+  // Of a process that has seen one store only, what the journal knows decides.
+  const bool same =
+      heard_ ? turn == turn_ && store_id == store_id_ : turn == 0 && (latest == 0 || name == name_);
+  if (!same && latest >= kMost) return {};  // years of a change each second: serve no more
+  heard_ = true;
   store_id_ = store_id;
   turn_ = turn;
-  const std::uint32_t name = NameFrom(store_id);
-  if (first && turn == 0) {
-    // Of a process that has seen one store only, what the journal knows decides.
-    const auto known = std::find(names_.begin(), names_.end(), name);
-    if (known != names_.end() || names_.empty()) {
-      if (names_.empty()) names_.push_back(name);
-      const auto at = std::find(names_.begin(), names_.end(), name) - names_.begin();
-      current_.store(static_cast<std::uint32_t>(at) + 1, std::memory_order_release);
-      return Word::kSame;
-    }
-  }
-  names_.push_back(name);
-  moved_.store(true, std::memory_order_release);
-  current_.store(static_cast<std::uint32_t>(names_.size()), std::memory_order_release);
-  return Word::kAnother;
+  name_ = name;
+  const std::uint32_t generation = std::max(latest, 1U) + (same ? 0 : 1);
+  current_.store(generation, std::memory_order_release);
+  return {same ? Word::kSame : Word::kAnother, generation};
 }
 
 std::uint64_t Lineage::store_id() const {
@@ -56,7 +49,7 @@ std::uint64_t Lineage::store_id() const {
 
 std::uint32_t Lineage::NameOf(std::uint32_t generation) const {
   MutexLock lock(mu_);
-  return generation == 0 || generation > names_.size() ? 0 : names_[generation - 1];
+  return generation == current() ? name_ : 0;
 }
 
 }  // namespace leaf

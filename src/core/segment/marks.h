@@ -12,10 +12,10 @@ namespace leaf {
 /// What this server remembers of a tag over a restart.
 struct Mark {
   std::int64_t end = 0;  ///< end of its own latest lease; after a clean stop its last issued id + 1
-  std::int64_t seen = 0;    ///< largest end seen from any source
-  bool regressed = false;   ///< the tag is stopped until an operator resumes it
-  std::uint32_t store = 0;  ///< name of the store that leased it (Lineage::NameOf); 0: unknown
-  bool moved = false;       ///< a store had taken over from another before that
+  std::int64_t seen = 0;         ///< largest end seen from any source
+  bool regressed = false;        ///< the tag is stopped until an operator resumes it
+  std::uint32_t generation = 0;  ///< of the store that leased it (Lineage); 0: unknown
+  std::uint32_t store = 0;       ///< its name (Lineage::NameOf); 0 if another has taken over since
 };
 
 /// The journal of marks. Recording is cheap and written behind; Sync makes it durable. Thread-safe.

@@ -15,9 +15,11 @@
 
 namespace leaf {
 
-bool Engine::Impl::HasToMove(const Tag& tag) const {
-  return lineage_.moved() && tag.generation != lineage_.current();
+bool Engine::Impl::HasToMove(const Tag& tag, std::uint32_t generation) {
+  return generation > 1 && tag.generation != generation;
 }
+
+bool Engine::Impl::HasToMove(const Tag& tag) const { return HasToMove(tag, lineage_.current()); }
 
 // Not only tags that are due: until a row is raised, a server that knows nothing of what was lost
 // could lease it anew.
@@ -39,11 +41,12 @@ void Engine::Impl::MoveAll() {
   Send();
 }
 
-void Engine::Impl::MoveOver(Tag& tag, Range granted, After& after) {
+void Engine::Impl::MoveOver(Tag& tag, Range granted, std::uint32_t generation, After& after) {
   TagUse& use = *tag.use;
   Burn(use, granted.size(), Discard::kFailover);
   use.moving = true;
-  use.moving_to = lineage_.current();
+  use.moving_to = generation;
+  use.largest = std::max(use.largest, LeasedByOthers(tag, granted));
   use.phase = Phase::kRaising;
   after.raise = true;
 }
@@ -67,7 +70,18 @@ void Engine::Impl::Moved(Tag& tag, const Result<std::int64_t>& max_id, After& af
   tag.row_max = *max_id;
   tag.seen = std::max(tag.seen, *max_id);
   Record(tag);
+  KeepGeneration(tag.generation);
   if (use.wanted || !use.waiters.empty()) Want(tag, after);
+}
+
+// A crash must not forget that there was a store in between: where the one before it comes back, it
+// lacks what was leased meanwhile. So the first record of a generation is on disk before the first
+// lease; this holds up the tag's lock, but once for a takeover.
+void Engine::Impl::KeepGeneration(std::uint32_t generation) {
+  MutexLock lock(keep_mu_);
+  if (kept_ >= generation) return;
+  kept_ = generation;
+  (void)journal_.Sync();  // a disk that is full is in the log, and keeps nobody from serving
 }
 
 }  // namespace leaf

@@ -108,6 +108,55 @@ TEST_F(MoveOverTest, AStoreThatComesBackIsAnotherOne) {
   EXPECT_EQ(store.raises, 2);
 }
 
+TEST_F(MoveOverTest, AStoreThatCameBackIsAnotherOneOverARestartToo) {
+  Start();
+  EXPECT_EQ(TakeOne("order"), 1);
+  EXPECT_EQ(TakeOne("pay"), 1);
+  Start();  // in which `pay` is not used
+  TakeOver(101);
+  Take("order", 200);
+  --store.store_id;
+  ++store.store_turn;
+  store.rows["order"].max_id = 9'000'000;
+  Take("order", 2000);
+  store.store_turn = 0;  // of the new process
+  Start();
+  EXPECT_GT(TakeOne("pay"), 160) << "its row lacks what others leased from the store in between";
+}
+
+TEST_F(MoveOverTest, AStoreThatWasLeasedFromIsOnDiskBeforeTheFirstIdOfIt) {
+  Start();
+  EXPECT_EQ(TakeOne("order"), 1);
+  TakeOver(101);
+  const int before = journal.syncs;
+  Take("order", 200);
+  EXPECT_EQ(journal.syncs, before + 1);
+  Take("order", 2000);
+  EXPECT_GT(TakeOne("pay"), 160);
+  EXPECT_EQ(journal.syncs, before + 1) << "once";
+}
+
+TEST_F(MoveOverTest, TheSkipCountsTheLeasesOfOthers) {
+  policy = MakeLeafPolicy();
+  Start();
+  EXPECT_EQ(TakeOne("order"), 1);
+  store.rows["order"].max_id = 50'101;  // another server leases 50,000 at once
+  Take("order", 200);
+  TakeOver(60'000);
+  EXPECT_GT(Take("order", 1000).back(), 60'000 + 16 * 50'000);
+}
+
+TEST_F(MoveOverTest, TheSkipOfAForgottenSizeIsThatOfTheLargestLease) {
+  policy = MakeLeafPolicy();
+  Start();
+  EXPECT_EQ(TakeOne("order"), 1);
+  TakeOver(101);
+  store.store_turn = 0;
+  Start();
+  EXPECT_GT(TakeOne("order"), 16'000'000);
+  EXPECT_EQ(TakeOne("pay"), 1 + 1 + 16 * 10) << "of which nothing was ever leased here";
+}
+
 TEST_F(MoveOverTest, AGrantOfTheFormerStoreThatComesLateIsNotUsed) {
   Start();
   EXPECT_EQ(TakeOne("order"), 1);
@@ -117,6 +166,25 @@ TEST_F(MoveOverTest, AGrantOfTheFormerStoreThatComesLateIsNotUsed) {
   TakeOver(101);
   store.grant_at_once = true;
   EXPECT_EQ(TakeOne("pay"), 171);
+  store.Answer(late);
+  Advance(options.backoff_max);
+  ASSERT_TRUE(request.done());
+  ASSERT_TRUE(request.result().ok());
+  EXPECT_GT(Ids(*request.result()).back(), 1600);
+  EXPECT_GT(Discarded("order", Discard::kBurnt), 0U);
+}
+
+TEST_F(MoveOverTest, AGrantThatATakeoverOvertakesIsNotUsed) {
+  Start();
+  EXPECT_EQ(TakeOne("order"), 1);
+  store.grant_at_once = false;
+  Request request = Ask("order", 200);
+  const Grant late = store.Carry(store.Pop());
+  store.grant_at_once = true;
+  clock.meanwhile = [this] {
+    TakeOver(101);
+    EXPECT_EQ(TakeOne("pay"), 171);
+  };
   store.Answer(late);
   Advance(options.backoff_max);
   ASSERT_TRUE(request.done());
@@ -156,28 +224,34 @@ TEST_F(MoveOverTest, NothingIsHandedBackToAnotherStore) {
 }
 
 TEST(LineageTest, NamesSurviveARestartAndTurnsTellStoresApart) {
+  using Word = Lineage::Word;
   Lineage lineage;
-  EXPECT_EQ(lineage.Hear(7, 0), Lineage::Word::kSame);
-  EXPECT_FALSE(lineage.moved());
-  const std::uint32_t name = lineage.NameOf(lineage.current());
-  EXPECT_EQ(lineage.Hear(8, 1), Lineage::Word::kAnother);
-  EXPECT_EQ(lineage.Hear(7, 0), Lineage::Word::kStale);
-  EXPECT_EQ(lineage.Hear(8, 1), Lineage::Word::kSame);
-  EXPECT_EQ(lineage.Hear(7, 2), Lineage::Word::kAnother);
+  EXPECT_EQ(lineage.Hear(7, 0).word, Word::kSame);
+  EXPECT_EQ(lineage.current(), 1U);
+  const std::uint32_t name = lineage.NameOf(1);
+  EXPECT_EQ(lineage.Hear(8, 1).word, Word::kAnother);
+  EXPECT_EQ(lineage.Hear(7, 0).word, Word::kStale);
+  EXPECT_EQ(lineage.Hear(8, 1).word, Word::kSame);
+  EXPECT_EQ(lineage.Hear(8, 1).generation, 2U);
+  EXPECT_EQ(lineage.Hear(7, 2).word, Word::kAnother);
   EXPECT_EQ(lineage.current(), 3U);
   EXPECT_EQ(lineage.store_id(), 7U);
+  EXPECT_EQ(lineage.NameOf(3), name);
+  EXPECT_EQ(lineage.NameOf(1), 0U) << "the same store, but that time is over";
 
   Lineage same;
-  EXPECT_EQ(same.Remember(name, false), 1U);
-  EXPECT_EQ(same.Hear(7, 0), Lineage::Word::kSame);
-  EXPECT_FALSE(same.moved());
+  same.Remember(3, name);
+  same.Remember(2, 0);
+  EXPECT_EQ(same.Hear(7, 0).word, Word::kSame);
+  EXPECT_EQ(same.current(), 3U) << "what has not been moved yet still has to be";
   Lineage other;
-  EXPECT_EQ(other.Remember(name, false), 1U);
-  EXPECT_EQ(other.Hear(9, 0), Lineage::Word::kAnother);
-  Lineage moved;
-  EXPECT_EQ(moved.Remember(name, true), 1U);
-  EXPECT_EQ(moved.Hear(7, 0), Lineage::Word::kSame);
-  EXPECT_TRUE(moved.moved()) << "tags that were not moved yet still have to be";
+  other.Remember(1, name);
+  EXPECT_EQ(other.Hear(9, 0).word, Word::kAnother);
+  EXPECT_EQ(other.current(), 2U);
+  Lineage unsure;
+  unsure.Remember(2, name);
+  unsure.Remember(2, 0);
+  EXPECT_EQ(unsure.Hear(7, 0).word, Word::kAnother);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ class FixedPolicy final : public RefillPolicy {
   std::int64_t NextCount(const Demand& demand, Instant) const noexcept override {
     return demand.row_step;
   }
+  std::int64_t MostCount(std::int64_t row_step) const noexcept override { return row_step; }
   std::int64_t RefillAt(Range newest, const Demand&) const noexcept override {
     return BeyondTenth(newest);
   }
@@ -38,6 +39,10 @@ class LeafPolicy final : public RefillPolicy {
       if (half >= demand.row_step) next = half;
     }
     return std::max(next, demand.row_step);
+  }
+
+  std::int64_t MostCount(std::int64_t row_step) const noexcept override {
+    return std::max(row_step, kMaxStep);
   }
 
   std::int64_t RefillAt(Range newest, const Demand&) const noexcept override {

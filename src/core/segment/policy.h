@@ -31,6 +31,8 @@ class RefillPolicy {
   virtual const char* name() const noexcept = 0;
   /// Ids to lease next, > 0, before what is parked is added. Checked 64-bit arithmetic.
   virtual std::int64_t NextCount(const Demand& demand, Instant now) const noexcept = 0;
+  /// The most that NextCount comes to at this step, here and on other servers.
+  virtual std::int64_t MostCount(std::int64_t row_step) const noexcept = 0;
   /// The next lease is asked for when an id at or above this one is issued, given the newest range
   /// held. At or above newest.last: only when the range is exhausted.
   virtual std::int64_t RefillAt(Range newest, const Demand& demand) const noexcept = 0;

@@ -112,34 +112,37 @@ void Engine::Impl::OnGrant(const Grant& grant) {
     stale_grants_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
+  const bool granted = grant.outcome == Outcome::kGranted;
+  Lineage::Heard heard;
+  if (granted) heard = lineage_.Hear(grant.store_id, grant.store_turn);
+  const bool another = heard.word == Lineage::Word::kAnother;
+  if (another) store_changes_.fetch_add(1, std::memory_order_relaxed);
   const Instant now = clock_.Now();
-  const Lineage::Word word = grant.outcome == Outcome::kGranted
-                                 ? lineage_.Hear(grant.store_id, grant.store_turn)
-                                 : Lineage::Word::kSame;
-  if (word == Lineage::Word::kAnother) store_changes_.fetch_add(1, std::memory_order_relaxed);
   After after;
   {
     MutexLock lock(LockOf(*tag));
-    if (word == Lineage::Word::kStale && tag->use->flight == grant.flight) {
+    if (tag->use->flight != grant.flight) {
+      stale_grants_.fetch_add(1, std::memory_order_relaxed);
+    } else if (granted && heard.generation != lineage_.current()) {
+      // Also if the takeover was heard of since: MoveAll may have passed by this tag already.
       Grant late = grant;
       late.outcome = Outcome::kUnknown;
       late.error = {Code::kUnavailable, "another store has taken over from the one that granted"};
-      Settle(*tag, late, now, after);
-      Schedule(*tag, after);
-    } else if (tag->use->flight == grant.flight) {
-      Settle(*tag, grant, now, after);
+      Settle(*tag, late, 0, now, after);
       Schedule(*tag, after);
     } else {
-      stale_grants_.fetch_add(1, std::memory_order_relaxed);
+      Settle(*tag, grant, heard.generation, now, after);
+      Schedule(*tag, after);
     }
   }
   flights_.FreePlace();
   after.send = true;
   Run(tag, after);
-  if (word == Lineage::Word::kAnother) MoveAll();
+  if (another) MoveAll();
 }
 
-void Engine::Impl::Settle(Tag& tag, const Grant& grant, Instant now, After& after) {
+void Engine::Impl::Settle(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now,
+                          After& after) {
   TagUse& use = *tag.use;
   LEAF_ASSERT(use.phase == Phase::kFlying);
   use.phase = Phase::kRest;
@@ -147,7 +150,7 @@ void Engine::Impl::Settle(Tag& tag, const Grant& grant, Instant now, After& afte
   use.flight_deadline = kNever;
   switch (grant.outcome) {
     case Outcome::kGranted:
-      return Accept(tag, grant, now, after);
+      return Accept(tag, grant, generation, now, after);
     case Outcome::kRefused:
       return Refused(tag, grant.error, now, after);
     case Outcome::kUnknown:
@@ -155,7 +158,8 @@ void Engine::Impl::Settle(Tag& tag, const Grant& grant, Instant now, After& afte
   }
 }
 
-void Engine::Impl::Accept(Tag& tag, const Grant& grant, Instant now, After& after) {
+void Engine::Impl::Accept(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now,
+                          After& after) {
   TagUse& use = *tag.use;
   const Range range = grant.range;
   if (range.first < 0 || range.last <= range.first || range.size() != use.flight_count) {
@@ -172,8 +176,8 @@ void Engine::Impl::Accept(Tag& tag, const Grant& grant, Instant now, After& afte
   use.failures = 0;
   use.end_limit = 0;
   if (range.first < tag.mark) return WentBack(tag, range, after);
-  if (HasToMove(tag)) return MoveOver(tag, range, after);
-  tag.generation = lineage_.current() & Lineage::kMost;
+  if (HasToMove(tag, generation)) return MoveOver(tag, range, generation, after);
+  tag.generation = generation & Lineage::kMost;
 
   LEAF_ASSERT(use.reserve.empty() || use.reserve.back().last <= range.first);
   use.leases = std::min(use.leases + 1, Demand::kManyLeases);
@@ -183,7 +187,7 @@ void Engine::Impl::Accept(Tag& tag, const Grant& grant, Instant now, After& afte
   use.last_count = use.flight_policy;
   use.last_lease = now;
   use.last_lease_count = range.size();
-  use.largest = std::max(use.largest, range.size());
+  use.largest = std::max({use.largest, range.size(), LeasedByOthers(tag, range)});
   use.burnt_run = 0;
   use.cautious = use.wanted = false;
   use.leased_here = true;
@@ -287,8 +291,8 @@ bool Engine::Impl::OnDue(Tag& tag, Instant now) {
 }
 
 void Engine::Impl::Record(const Tag& tag) {
-  journal_.Record(tag.name(), Mark{tag.mark, tag.seen, tag.regressed,
-                                   lineage_.NameOf(tag.generation), lineage_.moved()});
+  journal_.Record(tag.name(), Mark{tag.mark, tag.seen, tag.regressed, tag.generation,
+                                   lineage_.NameOf(tag.generation)});
 }
 
 }  // namespace leaf

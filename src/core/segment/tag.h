@@ -47,7 +47,7 @@ struct TagUse {
   std::int64_t last_count = 0;  ///< flight_policy of the last lease
   Instant last_lease = Instant::min();
   std::int64_t last_lease_count = 0;  ///< ids of it, with what was added for parked requests
-  std::int64_t largest = 0;           ///< largest lease: the unit of the automatic skip
+  std::int64_t largest = 0;           ///< largest lease, ours or another server's: SkipOf
   std::int64_t burnt_run = 0;         ///< burnt since the last grant
   std::int64_t mark_before = 0;       ///< the mark before the first lease of this process
   std::int64_t issued_to = 0;  ///< end of the last id issued, not counting the current segment

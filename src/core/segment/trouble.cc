@@ -9,11 +9,22 @@
 
 namespace leaf {
 
+// 16 of the largest leases. A process that has leased nothing yet of a tag that it has marks of
+// does not know how large they were.
 std::int64_t Engine::Impl::SkipOf(const Tag& tag) const {
   if (options_.failover_skip > 0) return options_.failover_skip;
   std::int64_t largest = std::max<std::int64_t>(tag.row_step, 1);
   if (tag.use) largest = std::max(largest, tag.use->largest);
+  const bool forgotten = tag.mark > 0 && (!tag.use || tag.use->refills == 0);
+  if (forgotten) largest = policy_.MostCount(largest);
   return MultiplyCapped(largest, 16);
+}
+
+// What lies between our last lease and this one, up to what one lease of theirs can be.
+std::int64_t Engine::Impl::LeasedByOthers(const Tag& tag, Range granted) const {
+  if (tag.mark == 0) return 0;
+  const std::int64_t most = policy_.MostCount(std::max<std::int64_t>(tag.row_step, 1));
+  return std::min(granted.first - tag.mark, most);
 }
 
 void Engine::Impl::WentBack(Tag& tag, Range granted, After& after) {
