@@ -41,8 +41,9 @@ ModeHealth SegmentHealth(const AdminContext& context) {
   if (engine == nullptr || context.store == nullptr)
     return {State::kDisabled, "segment.enabled is false"};
   std::string trouble = StoreTrouble(context.store->Status(), context.min_durability);
-  if (trouble.empty() || engine->Sum().holds_ids) return {State::kOk, context.segment_notice};
-  return {State::kUnavailable, std::move(trouble)};
+  if (trouble.empty()) return {State::kOk, context.segment_notice};
+  if (!engine->Sum().holds_ids) return {State::kUnavailable, std::move(trouble)};
+  return {State::kOk, "serving the ids that are held in memory; " + trouble};
 }
 
 ModeHealth SnowflakeHealth(const AdminContext& context) {
@@ -68,7 +69,8 @@ void AppendStore(const StoreStatus& store, std::string& out) {
   out += '{';
   AppendField("kind", store.kind, out);
   out += store.up ? ",\"up\":true," : ",\"up\":false,";
-  AppendField("durability", DurabilityName(store.durability), out);
+  // Before the first connect nothing is known of it.
+  AppendField("durability", store.identity.empty() ? "" : DurabilityName(store.durability), out);
   out += ',';
   AppendField("identity", store.identity, out);
   out += ',';

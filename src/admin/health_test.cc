@@ -36,7 +36,20 @@ TEST_F(HealthTest, NotReadyWithTheStoresReasonWhileItIsAway) {
 TEST_F(HealthTest, ReadyWithoutTheStoreWhileATagInUseHoldsIds) {
   Take("order");
   rig_.store.GoDown("connection refused");
-  EXPECT_EQ(AdminGet("/readyz").status, 200);
+  const Response answer = AdminGet("/readyz");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(
+      answer.body.find(R"("reason":"serving the ids that are held in memory; connection refused")"),
+      std::string::npos)
+      << answer.body;
+}
+
+TEST_F(HealthTest, TellsNoDurabilityOfAStoreThatWasNeverReached) {
+  rig_.store.status.identity.clear();
+  rig_.store.GoDown("connection refused");
+  EXPECT_NE(AdminGet("/api/v1/status").body.find(R"("durability":"")"), std::string::npos);
+  EXPECT_EQ(AdminGet("/metrics").body.find("leafd_store_durability{level=\"volatile\"} 1"),
+            std::string::npos);
 }
 
 TEST_F(HealthTest, NotReadyOnAStoreThatIsLessDurableThanRequired) {

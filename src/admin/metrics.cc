@@ -142,7 +142,7 @@ void StoreFamilies(Exposition& out, const StoreStatus& store) {
   for (const auto level :
        {Durability::kVolatile, Durability::kProcess, Durability::kPower, Durability::kReplicated}) {
     out.Sample({kind, {"level", DurabilityName(level)}},
-               std::int64_t{level == store.durability ? 1 : 0});
+               std::int64_t{level == store.durability && !store.identity.empty() ? 1 : 0});
   }
 }
 

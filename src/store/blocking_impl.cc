@@ -23,6 +23,7 @@ namespace {
 constexpr Duration kLongest = std::chrono::minutes(1);  // of a wait; then it looks again
 constexpr Duration kSweepEvery = std::chrono::milliseconds(5);
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(50);
+constexpr int kTellPause = 10;  // in the longest back-offs
 constexpr Duration kShutdown = std::chrono::milliseconds(500);
 
 Duration Until(Instant due, Instant now) {
@@ -288,6 +289,7 @@ void BlockingStore::Impl::Opened(Session& session, StoreInfo info) {
   if (info_.durability >= options_.min_durability) {
     up_ = true;
     backoff_ = Duration(0);
+    last_error_.clear();
     return;
   }
   weak_ = "the store is only '" + std::string(DurabilityName(info_.durability)) +
@@ -457,7 +459,8 @@ void BlockingStore::Impl::WakeAt(Instant due) {
   tick_.NotifyOne();
 }
 
-// One line when the store goes and one when it comes, with what its probe had to say.
+// One line when the store goes and one when it comes, with what its probe had to say; and when the
+// reason that it cannot be used becomes another one, but not at each attempt.
 void BlockingStore::Impl::LogTurn() {
   std::string error;
   StoreInfo info;
@@ -466,9 +469,16 @@ void BlockingStore::Impl::LogTurn() {
     MutexLock lock(mu_);
     // Between the loss of a session and the outcome of its reopening nothing is known.
     if (closing_ || (!up_ && away_.empty() && weak_.empty())) return;
-    if (std::exchange(told_, true) && told_up_ == up_) return;
+    const bool turned = !std::exchange(told_, true) || told_up_ != up_;
+    const std::string& reason = weak_.empty() ? away_ : weak_;
+    const Instant now = clock_.Now();
+    if (!turned &&
+        (up_ || reason == told_reason_ || now - told_at_ < kTellPause * options_.retry_max))
+      return;
     up = told_up_ = up_;
-    error = last_error_;
+    error = up_ ? "" : reason;
+    told_reason_ = error;
+    told_at_ = now;
     info = info_;
   }
   if (up) {

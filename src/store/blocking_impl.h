@@ -105,8 +105,10 @@ class BlockingStore::Impl : public std::enable_shared_from_this<Impl> {
   bool up_ GUARDED_BY(mu_) = false;
   bool told_ GUARDED_BY(mu_) = false;     // an outage or a start was logged
   bool told_up_ GUARDED_BY(mu_) = false;  // what was logged last
-  std::string weak_ GUARDED_BY(mu_);      // why reservations are refused though the store answers
-  std::string away_ GUARDED_BY(mu_);      // why the last connect failed
+  std::string told_reason_ GUARDED_BY(mu_);
+  Instant told_at_ GUARDED_BY(mu_) = Instant::min();
+  std::string weak_ GUARDED_BY(mu_);  // why reservations are refused though the store answers
+  std::string away_ GUARDED_BY(mu_);  // why the last connect failed
   std::string last_error_ GUARDED_BY(mu_);
   StoreInfo info_ GUARDED_BY(mu_);
   std::uint32_t turn_ GUARDED_BY(mu_) = 0;  // of info_.identity: how often it was another one

@@ -364,6 +364,35 @@ TEST_F(BlockingStoreTest, LogsWhatTheProbeWarnsOfOnceAsLongAsTheStoreAnswers) {
   EXPECT_EQ(text.find("flushes", found + 20), std::string::npos) << text;
 }
 
+TEST_F(BlockingStoreTest, LogsAReasonThatChangesWhileTheStoreIsAway) {
+  options_.retry_max = milliseconds(2);
+  script_->fail_opens = -1;
+  script_->open_failure = "no host";
+  testing::internal::CaptureStderr();
+  Start();
+  ASSERT_TRUE(script_->Await([](Script& s) { return s.opens > 20; }));
+  script_->With([](Script& s) { s.open_failure = "no table"; });
+  ASSERT_TRUE(AwaitStatus([](const StoreStatus& s) { return s.last_error.ends_with("no table"); }));
+  const int opens = script_->With([](Script& s) { return s.opens; });
+  ASSERT_TRUE(script_->Await([&](Script& s) { return s.opens > opens + 20; }));
+  store_.reset();
+  const std::string text = testing::internal::GetCapturedStderr();
+  for (const char* reason : {"no host", "no table"}) {
+    const std::size_t found = text.find(reason);
+    EXPECT_NE(found, std::string::npos) << text;
+    EXPECT_EQ(text.find(reason, found + 1), std::string::npos) << "once:\n" << text;
+  }
+}
+
+TEST_F(BlockingStoreTest, ForgetsWhatWasWrongOnceItIsMended) {
+  script_->fail_opens = -1;
+  Start();
+  ASSERT_TRUE(AwaitStatus([](const StoreStatus& s) { return !s.last_error.empty(); }));
+  script_->With([](Script& s) { s.fail_opens = 0; });
+  ASSERT_TRUE(AwaitStatus([](const StoreStatus& s) { return s.up; }));
+  EXPECT_EQ(store_->Status().last_error, "");
+}
+
 TEST_F(BlockingStoreTest, BoundsItsQueue) {
   options_.max_sessions = 1;
   options_.max_queued = 5;

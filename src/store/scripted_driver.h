@@ -35,7 +35,8 @@ class Script {
   std::set<std::string, std::less<>> hang;
   bool deaf = false;
   bool hang_open = false;
-  int fail_opens = 0;        ///< so many connects fail; -1: all
+  int fail_opens = 0;                               ///< so many connects fail; -1: all
+  std::string open_failure = "connection refused";  ///< why they do
   int cut_reserves = 0;      ///< so many reservations find the session cut, nothing being sent
   int opens_allowed = 1000;  ///< sessions at once; one more fails to connect
   Durability durability = Durability::kPower;
@@ -85,7 +86,7 @@ class ScriptedDriver final : public SegmentDriver {
     if (s.fail_opens != 0 || s.sessions >= s.opens_allowed || interrupted_) {
       if (s.fail_opens > 0) --s.fail_opens;
       ++s.failed_opens;
-      return Error{Code::kUnavailable, "scripted: connection refused"};
+      return Error{Code::kUnavailable, "scripted: " + s.open_failure};
     }
     open_ = true;
     ++s.sessions;

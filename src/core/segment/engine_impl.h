@@ -118,8 +118,8 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   void Settle(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now, After& after);
   void Accept(Tag& tag, const Grant& grant, std::uint32_t generation, Instant now, After& after);
   void Refused(Tag& tag, const Error& error, Instant now, After& after);
-  void Lost(Tag& tag, std::string reason, Instant now);
-  void RetryLater(Tag& tag, std::string reason, Instant now);
+  void Lost(Tag& tag, std::string reason, Instant now, After& after);
+  void RetryLater(Tag& tag, std::string reason, Instant now, After& after);
   void GiveUpFlight(Tag& tag, After& after);  ///< whatever becomes of it
   void Burn(TagUse& use, std::int64_t count, Discard reason);
   bool OnDue(Tag& tag, Instant now);  ///< no lock held; true: Send is to be called
@@ -143,7 +143,7 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   void MoveOver(Tag& tag, Range granted, std::uint32_t generation,
                 After& after);                                             // [tag]
   void Moved(Tag& tag, const Result<std::int64_t>& max_id, After& after);  // [tag]
-  void KeepGeneration(std::uint32_t generation);
+  void KeepGeneration(Tag& tag);                                           // no lock held
 
   // Views (engine_view.cc).
   TagView ViewOf(const Tag& tag) const;  // [tag]
@@ -177,14 +177,14 @@ class Engine::Impl final : public Lookups::Host, public TagList::Host {
   Lookups lookups_;
   TagList list_;
   Lineage lineage_;
-  Mutex keep_mu_;
-  std::uint32_t kept_ GUARDED_BY(keep_mu_) = 0;  ///< the latest generation that the journal holds
+  std::atomic<std::uint32_t> kept_{0};  ///< the latest generation that is in the journal on disk
 
   mutable Mutex qsbr_mu_;
   Qsbr<> qsbr_ GUARDED_BY(qsbr_mu_);
 
   std::atomic<std::int64_t> known_{0}, regressed_{0};
   std::atomic<std::uint64_t> stale_grants_{0}, store_changes_{0};
+  std::atomic<Instant> told_{Instant::min()};  ///< when a tag that cannot be leased was last logged
 
   std::atomic<bool> closing_{false};
   std::atomic<bool> swept_{false};   ///< of a closing engine: every tag has been closed

@@ -59,10 +59,11 @@ void Engine::Impl::Moved(Tag& tag, const Result<std::int64_t>& max_id, After& af
       use.moving_to = 0;
       return MarkAbsent(tag, after);
     }
+    RetryLater(tag, max_id.error().message, clock_.Now(), after);
     after.warning =
         "could not raise the row of tag \"" + std::string(tag.name()) +
         "\" after another store had taken over; trying again: " + max_id.error().message;
-    return RetryLater(tag, max_id.error().message, clock_.Now());
+    return;
   }
   use.moving = use.leased_here = false;
   use.failures = 0;
@@ -70,18 +71,23 @@ void Engine::Impl::Moved(Tag& tag, const Result<std::int64_t>& max_id, After& af
   tag.row_max = *max_id;
   tag.seen = std::max(tag.seen, *max_id);
   Record(tag);
-  KeepGeneration(tag.generation);
   if (use.wanted || !use.waiters.empty()) Want(tag, after);
 }
 
 // A crash must not forget that there was a store in between: where the one before it comes back, it
-// lacks what was leased meanwhile. So the first record of a generation is on disk before the first
-// lease; this holds up the tag's lock, but once for a takeover.
-void Engine::Impl::KeepGeneration(std::uint32_t generation) {
-  MutexLock lock(keep_mu_);
-  if (kept_ >= generation) return;
-  kept_ = generation;
+// lacks what was leased meanwhile. So a record of each generation is on disk before its first
+// lease.
+void Engine::Impl::KeepGeneration(Tag& tag) {
+  std::uint32_t generation = 0;
+  {
+    MutexLock lock(LockOf(tag));
+    generation = tag.use->moving_to;
+    if (tag.use->phase != Phase::kRaising || generation <= kept_.load()) return;
+    tag.generation = generation & Lineage::kMost;
+    Record(tag);
+  }
   (void)journal_.Sync();  // a disk that is full is in the log, and keeps nobody from serving
+  kept_.store(generation);
 }
 
 }  // namespace leaf

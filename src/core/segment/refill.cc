@@ -14,6 +14,12 @@
 #include "core/segment/errors.h"
 
 namespace leaf {
+namespace {
+
+constexpr int kTellAt = 3, kTellEvery = 64;  // failures in a row
+constexpr Duration kTellPause = std::chrono::seconds(10);
+
+}  // namespace
 
 void Engine::Impl::RefillDue(Tag& tag) {
   After after;
@@ -154,7 +160,7 @@ void Engine::Impl::Settle(Tag& tag, const Grant& grant, std::uint32_t generation
     case Outcome::kRefused:
       return Refused(tag, grant.error, now, after);
     case Outcome::kUnknown:
-      return Lost(tag, grant.error.message, now);
+      return Lost(tag, grant.error.message, now, after);
   }
 }
 
@@ -167,7 +173,7 @@ void Engine::Impl::Accept(Tag& tag, const Grant& grant, std::uint32_t generation
                 "the store granted [" + std::to_string(range.first) + ", " +
                     std::to_string(range.last) + ") where " + std::to_string(use.flight_count) +
                     " ids were asked for; they are not used",
-                now);
+                now, after);
   }
   if (grant.row_step) tag.row_step = *grant.row_step;
   tag.row_max = range.last;
@@ -217,23 +223,31 @@ void Engine::Impl::Refused(Tag& tag, const Error& error, Instant now, After& aft
   // Another server took some of the last ids between our look at the row and our asking for them.
   if (error.code == Code::kExhausted) use.end_limit = 0;
   ++use.refill_failures;
-  RetryLater(tag, error.message, now);
+  RetryLater(tag, error.message, now, after);
 }
 
-void Engine::Impl::Lost(Tag& tag, std::string reason, Instant now) {
+void Engine::Impl::Lost(Tag& tag, std::string reason, Instant now, After& after) {
   TagUse& use = *tag.use;
   Burn(use, use.flight_count, Discard::kBurnt);
   use.burnt_run = AddCapped(use.burnt_run, use.flight_count);
   use.cautious = true;
   ++use.refill_failures;
-  RetryLater(tag, std::move(reason), now);
+  RetryLater(tag, std::move(reason), now, after);
 }
 
-void Engine::Impl::RetryLater(Tag& tag, std::string reason, Instant now) {
+void Engine::Impl::RetryLater(Tag& tag, std::string reason, Instant now, After& after) {
   TagUse& use = *tag.use;
   use.last_error = std::move(reason);
   ++use.failures;
   use.retry_at = now + Backoff(use.failures, options_.backoff_min, options_.backoff_max, random_);
+  // Once it is more than a hiccup, and again while it lasts; not a line for each of ten thousand
+  // tags, when they fail together.
+  if (use.failures != kTellAt && use.failures % kTellEvery != 0) return;
+  Instant told = told_.load(std::memory_order_relaxed);
+  if (told != Instant::min() && now - told < kTellPause) return;
+  if (!told_.compare_exchange_strong(told, now, std::memory_order_relaxed)) return;
+  after.warning = "tag \"" + std::string(tag.name()) + "\" could not be leased " +
+                  std::to_string(use.failures) + " times in a row: " + use.last_error;
 }
 
 void Engine::Impl::Burn(TagUse& use, std::int64_t count, Discard reason) {
@@ -270,7 +284,7 @@ bool Engine::Impl::OnDue(Tag& tag, Instant now) {
       use.phase = Phase::kRest;
       use.flight = 0;
       use.flight_deadline = kNever;
-      Lost(tag, "the store did not answer in time", now);
+      Lost(tag, "the store did not answer in time", now, after);
     }
     ExpireWaiters(tag, now, after);
     if (use.retry_at <= now) {

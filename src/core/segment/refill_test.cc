@@ -300,5 +300,27 @@ TEST_F(RefillTest, WhatIsDueAtOneTimeGoesInOneCall) {
   for (const Request& request : requests) EXPECT_TRUE(request.done());
 }
 
+TEST_F(RefillTest, ATagThatCannotBeLeasedIsLoggedOnceItIsMoreThanAHiccup) {
+  options.wait = minutes(10);
+  store.AddRow("order", 1, 0);
+  store.AddRow("pay", 1, 0);
+  Start();
+  testing::internal::CaptureStderr();
+  const Request order = Ask("order");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  const Request pay = Ask("pay");
+  Advance(seconds(2));
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("could not be leased 3 times in a row: the row's step is not above 0"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << "for all tags together:\n" << text;
+  testing::internal::CaptureStderr();
+  Advance(minutes(2));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(" 64 times in a row"), std::string::npos)
+      << "a reminder";
+}
+
 }  // namespace
 }  // namespace leaf::test

@@ -75,7 +75,7 @@ struct StoreStatus {
   bool up = false;   ///< the last call, or connection attempt, succeeded
   Durability durability = Durability::kVolatile;  ///< as probed at the last connect
   std::string identity;               ///< of the server, as probed; empty before the first connect
-  std::string last_error;             ///< why not up, or the last failure; empty if there was none
+  std::string last_error;             ///< why not up, or what failed since the last connect
   std::vector<std::string> warnings;  ///< findings of the probe that do not forbid serving
   std::uint64_t calls = 0, failures = 0;
   std::uint64_t changes = 0;  ///< how often the identity was another one than before

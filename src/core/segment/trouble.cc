@@ -74,6 +74,7 @@ void Engine::Impl::StartRaise(Tag& tag) {
 }
 
 void Engine::Impl::Raised(Tag& tag, const Result<std::int64_t>& max_id) {
+  if (max_id.ok()) KeepGeneration(tag);
   After after;
   {
     MutexLock lock(LockOf(tag));
@@ -92,7 +93,7 @@ void Engine::Impl::Raised(Tag& tag, const Result<std::int64_t>& max_id) {
       tag.raised = true;  // there is nothing that could be raised
     } else {
       const std::string why_stopped = std::move(use.last_error);
-      RetryLater(tag, "", clock_.Now());
+      RetryLater(tag, "", clock_.Now(), after);
       use.last_error = why_stopped;
       after.warning = "could not raise the row of tag \"" + std::string(tag.name()) +
                       "\", which went back; trying again: " + max_id.error().message;
@@ -118,7 +119,7 @@ void Engine::Impl::Probed(Tag& tag, const Result<std::optional<Row>>& row) {
     use.phase = Phase::kRest;
     if (!row.ok()) {
       ++use.refill_failures;
-      RetryLater(tag, row.error().message, clock_.Now());
+      RetryLater(tag, row.error().message, clock_.Now(), after);
     } else if (!row->has_value()) {
       MarkAbsent(tag, after);
     } else if ((*row)->max_id >= kMaxEnd) {
