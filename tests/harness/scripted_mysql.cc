@@ -246,7 +246,9 @@ class ScriptedMysql::Session {
                    {"sync_binlog", script_.sync_binlog}});
     }
     if (has("SHOW GLOBAL STATUS")) return Rows({{"Innodb_redo_log_enabled", "ON"}});
-    if (has("GROUP_CONCAT")) return Rows({{script_.engine, script_.max_id_type}});
+    if (has("GROUP_CONCAT")) return Rows({{script_.engine, script_.max_id_type, "0C"}});
+    if (has("CONCAT_WS")) return Rows({{"0C"}});
+    if (has("binlog_format")) return Rows({{"binlog_format", "ROW"}});
     if (has("TABLE_TYPE")) return Rows({{"BASE TABLE", script_.engine}});
     if (has("DATA_TYPE")) {
       return Rows({{"biz_tag", "varchar", "varchar(128)", "NO", "utf8mb4_0900_ai_ci"},

@@ -73,8 +73,10 @@ class MysqlDriver final : public SegmentDriver {
 
   Grant ReserveOne(const Ask& ask);
   void GrantFrom(const MysqlStatement::Done& done, const Ask& ask, Grant& grant);
+  bool SettingsAreStill(Instant deadline);
   void Lost(const Ask& ask, Error error, Grant& grant);
   Error WhyNoRow(const Ask& ask);
+  Error WhyUnchanged(Instant deadline);
 
   /// A prepared statement, again if another's change of the row had it rolled back.
   Result<MysqlStatement::Done> Execute(MysqlStatement& statement, std::span<const Param> params,
@@ -98,6 +100,7 @@ class MysqlDriver final : public SegmentDriver {
       hand_back_{connection_};
   bool open_ = false;
   MysqlFacts facts_;
+  bool compares_settings_ = true;  ///< in each statement
   Duration limit_{};
   Instant last_look_{}, last_use_{};
 };
@@ -119,6 +122,7 @@ Result<void> MysqlDriver::Examine(Instant deadline) {
   limit_ = limit_max_;
   LEAF_RETURN_IF_ERROR(SetUpMysqlSession(connection_, limit_, deadline));
   LEAF_ASSIGN_OR_RETURN(facts_, ProbeMysql(connection_, settings_, deadline));
+  compares_settings_ = true;
   SetTexts();
   Result<void> prepared = reserve_.Prepare(deadline);  // tells whether the user may
   if (prepared.ok() || !IsDenied(connection_.failure().number)) return prepared;
@@ -138,7 +142,8 @@ void MysqlDriver::SetTexts() {
   const std::string select =
       "SELECT CONVERT(biz_tag USING utf8mb4), max_id, CAST(step AS SIGNED), " + updated + " FROM " +
       table_;
-  const std::string guard = facts_.engine_guard.empty() ? "" : " AND " + facts_.engine_guard;
+  const std::string guard =
+      facts_.engine_guard + (compares_settings_ ? facts_.settings_guard : std::string());
   reserve_.SetText(
       "UPDATE " + table_ + " SET max_id = LAST_INSERT_ID(max_id + CAST(? AS SIGNED))" + by_name +
       " AND step > 0 AND max_id BETWEEN 0 AND 9223372036854775807 - CAST(? AS SIGNED)" + guard);
@@ -152,8 +157,9 @@ void MysqlDriver::SetTexts() {
       " SET max_id = LAST_INSERT_ID(GREATEST(max_id, CAST(? AS SIGNED)) + CAST(? AS SIGNED))" +
       by_name +
       " AND GREATEST(max_id, CAST(? AS SIGNED)) BETWEEN 0 AND 9223372036854775807 - CAST(? AS "
-      "SIGNED)");
-  hand_back_.SetText("UPDATE " + table_ + " SET max_id = ?" + by_name + " AND max_id = ?");
+      "SIGNED)" +
+      guard);
+  hand_back_.SetText("UPDATE " + table_ + " SET max_id = ?" + by_name + " AND max_id = ?" + guard);
 }
 
 // --- Before a statement. A failure here means that nothing was sent.
@@ -204,6 +210,7 @@ Result<void> MysqlDriver::Judge(Instant deadline) {
         "the server is another than before or has other settings; it will be examined anew");
   }
   facts_ = std::move(*facts);
+  SetTexts();
   last_look_ = clock_.Now();
   return {};
 }
@@ -295,9 +302,23 @@ void MysqlDriver::GrantFrom(const MysqlStatement::Done& done, const Ask& ask, Gr
                     " rows, new end " + std::to_string(done.insert_id));
     return;
   }
+  if (facts_.waits_for_replica && !SettingsAreStill(ask.deadline)) {
+    grant.outcome = Outcome::kUnknown;
+    grant.error = Unavailable(
+        "the server's settings were changed while it waited for a replica, which may lack what was "
+        "reserved; it will be examined anew");
+    return;
+  }
   grant.outcome = Outcome::kGranted;
   grant.range.last = static_cast<std::int64_t>(done.insert_id);
   grant.range.first = grant.range.last - ask.count;
+}
+
+bool MysqlDriver::SettingsAreStill(Instant deadline) {
+  const auto settings = connection_.Select(facts_.settings_query, 1, deadline);
+  if (settings.ok() && settings->size() == 1 && settings->front() == facts_.settings) return true;
+  Close();
+  return false;
 }
 
 void MysqlDriver::Lost(const Ask& ask, Error error, Grant& grant) {
@@ -324,8 +345,18 @@ Error MysqlDriver::WhyNoRow(const Ask& ask) {
                        ((*row)->step ? "max_id" : "step") + " NULL");
   }
   if (auto bad = refusal::BadRow(ask.tag, *(*row)->max_id, *(*row)->step, ask.count)) return *bad;
-  const Result<void> judged = Judge(ask.deadline);
-  return judged.ok() ? Unavailable("the row changed meanwhile") : judged.error();
+  return WhyUnchanged(ask.deadline);
+}
+
+// Of a row that allows the change.
+Error MysqlDriver::WhyUnchanged(Instant deadline) {
+  const MysqlConnection::Cells before = facts_.settings;
+  const Result<void> judged = Judge(deadline);
+  if (!judged.ok()) return judged.error();
+  // Behind a proxy that splits reads from writes, they are not asked for where they are compared.
+  if (facts_.settings == before) compares_settings_ = false;
+  SetTexts();
+  return Unavailable("the row or the server's settings changed meanwhile");
 }
 
 // --- The rest.
@@ -429,7 +460,7 @@ Result<std::int64_t> MysqlDriver::Raise(std::string_view tag, std::int64_t not_b
   const std::int64_t from = std::max(*row->max_id, not_below);
   if (from > kMaxEnd - add) return refusal::Exhausted(tag, from, add);
   if (add == 0 && from == *row->max_id) return from;
-  return Unavailable("the row of '" + std::string(tag) + "' changed meanwhile");
+  return WhyUnchanged(deadline);
 }
 
 Result<bool> MysqlDriver::HandBack(std::string_view tag, Range tail, Instant deadline) {

@@ -297,14 +297,35 @@ TEST_F(MysqlDriverTest, TellsHowMuchACommitIsWorth) {
 TEST_F(MysqlDriverTest, NoticesALowerLevelWhileItRuns) {
   Put("order", 1, 10);
   const auto driver = Open();
+  EXPECT_EQ(Reserve(*driver, "order", 10).range, (Range{1, 11}));
   Server().Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
-  Grant grant;
-  EXPECT_TRUE(Eventually([&] {
-    grant = Reserve(*driver, "order", 10);
-    return !driver->connected();
-  }));
-  EXPECT_EQ(grant.outcome, Outcome::kRefused) << Describe(grant);
+  const Grant grant = Reserve(*driver, "order", 10);
+  EXPECT_EQ(grant.outcome, Outcome::kRefused) << "the very next one: " << Describe(grant);
+  EXPECT_FALSE(driver->connected());
+  EXPECT_EQ(MaxId("order"), 11);
   EXPECT_EQ(driver->Open(In(kPatience))->durability, Durability::kProcess);
+}
+
+TEST_F(MysqlDriverTest, ServesOnWhenASettingChangesThatMakesNoDifference) {
+  Put("order", 1, 10);
+  const auto driver = Open();
+  Server().Exec("SET GLOBAL sync_binlog = 7");  // there is no binary log
+  EXPECT_TRUE(
+      Eventually([&] { return Reserve(*driver, "order", 10).outcome == Outcome::kGranted; }));
+  EXPECT_TRUE(driver->connected());
+  Server().Exec("SET GLOBAL sync_binlog = 0");
+}
+
+TEST_F(MysqlDriverTest, NothingIsRaisedOrHandedBackOnAServerThatChanged) {
+  Put("order", 100, 10);
+  const auto driver = Open();
+  ASSERT_TRUE(driver->Raise("order", 100, 0, In(kPatience)).ok());
+  ASSERT_TRUE(*driver->HandBack("order", {90, 100}, In(kPatience)));
+  Server().Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+  EXPECT_FALSE(driver->Raise("order", 100, 0, In(kPatience)).ok());
+  const Result<bool> handed = driver->HandBack("order", {80, 90}, In(kPatience));
+  EXPECT_FALSE(handed.ok() && *handed);
+  EXPECT_EQ(MaxId("order"), 90);
 }
 
 TEST_F(MysqlDriverTest, WarnsOfACollationThatMergesNames) {

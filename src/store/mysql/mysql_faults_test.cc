@@ -471,6 +471,7 @@ TEST_F(MysqlFaultsTest, ARestartKeepsTheIdentityAndAnotherServerHasAnother) {
   EXPECT_EQ(driver->Open(In(kPatience))->durability, Durability::kPower)
       << "no replica is connected";
   Server().Exec(
+      "INSERT INTO leaf.leaf_alloc (biz_tag, max_id, step) VALUES ('order', 11, 10); "
       "SET GLOBAL server_id = 8; SET GLOBAL rpl_semi_sync_slave_enabled = 1; CHANGE MASTER TO "
       "MASTER_HOST = '127.0.0.1', MASTER_PORT = " +
       std::to_string(other.port()) +
@@ -479,6 +480,31 @@ TEST_F(MysqlFaultsTest, ARestartKeepsTheIdentityAndAnotherServerHasAnother) {
       other.Exec("SHOW MASTER STATUS")[0][1].value_or("") + "; START SLAVE");
   EXPECT_TRUE(Eventually(
       [&] { return driver->Open(In(kPatience))->durability == Durability::kReplicated; }));
+  // A replica that runs our statements has other settings.
+  EXPECT_EQ(Reserve(*driver, "order", 10).range, (Range{11, 21}));
+  EXPECT_TRUE(Eventually([&] { return MaxId("order") == 21; })) << "on the replica";
+  other.Exec("SET GLOBAL binlog_format = MIXED");
+  ASSERT_TRUE(driver->Open(In(kPatience)).ok());
+  EXPECT_EQ(Reserve(*driver, "order", 10).range, (Range{21, 31}));
+  EXPECT_TRUE(Eventually([&] { return MaxId("order") == 31; })) << "on the replica";
+
+  // A wait that is under way when it is switched off ends as a success.
+  Server().Exec("STOP SLAVE IO_THREAD");
+  Grant grant;
+  std::thread waiting([&] { grant = Reserve(*driver, "order", 10); });
+  EXPECT_TRUE(Eventually([&] {
+    return other.Exec("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'")[0][1] == "1";
+  }));
+  other.Exec("SET GLOBAL rpl_semi_sync_master_enabled = 0");
+  waiting.join();
+  EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
+  EXPECT_THAT(grant.error.message, HasSubstr("while it waited for a replica"));
+  EXPECT_FALSE(driver->connected());
+  other.Exec("SET GLOBAL rpl_semi_sync_master_enabled = 1");
+  Server().Exec("START SLAVE IO_THREAD");
+  EXPECT_TRUE(Eventually(
+      [&] { return driver->Open(In(kPatience))->durability == Durability::kReplicated; }));
+
   other.Exec("SET GLOBAL rpl_semi_sync_master_timeout = 10000");
   EXPECT_EQ(driver->Open(In(kPatience))->durability, Durability::kPower)
       << "after ten seconds it would go on without the copy";

@@ -165,13 +165,10 @@ void Warn(const MysqlSettings& settings, const std::map<std::string, Column>& co
                        Alter(settings, "MODIFY `max_id` bigint NOT NULL DEFAULT '1'"));
 }
 
-// Of all that was examined, what a hand changes at run time, in one row.
-std::string FingerprintQuery(const Place& place, const MysqlVariables& variables, bool mariadb) {
-  std::string query = "SELECT (SELECT ENGINE FROM information_schema.TABLES WHERE " +
-                      place.Condition() +
-                      "), (SELECT GROUP_CONCAT(COLUMN_TYPE ORDER BY COLUMN_NAME) FROM "
-                      "information_schema.COLUMNS WHERE " +
-                      place.Condition() + " AND COLUMN_NAME IN ('biz_tag', 'max_id', 'step'))";
+// What tells one server from another, and of its settings, what a hand changes at run time: one
+// text in SQL, in letters that need no quoting.
+std::string Settings(const MysqlVariables& variables) {
+  std::string text = "HEX(CONCAT_WS('|'";
   for (const char* name :
        {"read_only", "super_read_only", "innodb_flush_log_at_trx_commit", "sync_binlog",
         "rpl_semi_sync_master_enabled", "rpl_semi_sync_master_wait_point",
@@ -179,8 +176,30 @@ std::string FingerprintQuery(const Place& place, const MysqlVariables& variables
         "rpl_semi_sync_source_enabled", "rpl_semi_sync_source_wait_point",
         "rpl_semi_sync_source_timeout", "rpl_semi_sync_source_wait_no_replica", "wsrep_on",
         "server_id", "server_uuid", "server_uid", "datadir"}) {
-    if (variables.has(name)) query += std::string(", @@global.") + name;
+    if (variables.has(name)) text += std::string(", @@global.") + name;
   }
+  return text + "))";
+}
+
+// A replica that runs our statements has other settings, and would find no row. With MIXED, what
+// looks at a setting is logged by its rows.
+Result<bool> LogsStatements(MysqlConnection& connection, const MysqlVariables& variables,
+                            Instant deadline) {
+  if (!variables.on("log_bin")) return false;
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      connection.Select("SHOW SESSION VARIABLES LIKE 'binlog_format'", 1, deadline));
+  return rows.size() == 1 && rows[0].size() == 2 && Lower(rows[0][1].value_or("")) == "statement";
+}
+
+// Of all that was examined, what a hand changes at run time, in one row.
+std::string FingerprintQuery(const Place& place, const MysqlVariables& variables, bool mariadb) {
+  std::string query = "SELECT (SELECT ENGINE FROM information_schema.TABLES WHERE " +
+                      place.Condition() +
+                      "), (SELECT GROUP_CONCAT(COLUMN_TYPE ORDER BY COLUMN_NAME) FROM "
+                      "information_schema.COLUMNS WHERE " +
+                      place.Condition() + " AND COLUMN_NAME IN ('biz_tag', 'max_id', 'step')), " +
+                      Settings(variables);
   if (IsGalera(variables)) {
     // Whether a node is left that remembers, not how many: one that comes or goes is no change.
     query += std::string(", (SELECT VARIABLE_VALUE + 0 >= 2 FROM ") +
@@ -226,17 +245,24 @@ std::string GrantStatement(MysqlConnection& connection, const std::string& privi
 
 Result<MysqlFacts> ProbeMysql(MysqlConnection& connection, const MysqlSettings& settings,
                               Instant deadline) {
-  LEAF_ASSIGN_OR_RETURN(const MysqlVariables variables, MysqlVariables::Read(connection, deadline));
-  LEAF_RETURN_IF_ERROR(CheckWritable(variables));
-  const bool lower = variables.number("lower_case_table_names") != 0;
+  LEAF_ASSIGN_OR_RETURN(const MysqlVariables known, MysqlVariables::Read(connection, deadline));
+  const bool lower = known.number("lower_case_table_names") != 0;
   const Place place{lower ? Lower(settings.schema) : settings.schema,
                     lower ? Lower(settings.table) : settings.table};
 
   MysqlFacts facts;
-  facts.fingerprint_query = FingerprintQuery(place, variables, connection.is_mariadb());
+  facts.settings_query = "SELECT " + Settings(known);
+  LEAF_ASSIGN_OR_RETURN(std::vector<Cells> found,
+                        connection.Select(facts.settings_query, 1, deadline));
+  if (found.size() != 1 || !found[0][0]) return Bad("the server does not tell its settings");
+  facts.settings = std::move(found[0]);
+  facts.fingerprint_query = FingerprintQuery(place, known, connection.is_mariadb());
   LEAF_ASSIGN_OR_RETURN(std::vector<Cells> print,
                         connection.Select(facts.fingerprint_query, 1, deadline));
   if (print.size() == 1) facts.fingerprint = std::move(print[0]);
+  // What is judged is read after that by which a change shows.
+  LEAF_ASSIGN_OR_RETURN(const MysqlVariables variables, MysqlVariables::Read(connection, deadline));
+  LEAF_RETURN_IF_ERROR(CheckWritable(variables));
   LEAF_RETURN_IF_ERROR(CheckEngine(connection, settings, place, deadline));
   LEAF_ASSIGN_OR_RETURN(const auto columns, ReadColumns(connection, place, deadline));
   LEAF_RETURN_IF_ERROR(CheckColumns(settings, columns));
@@ -244,10 +270,15 @@ Result<MysqlFacts> ProbeMysql(MysqlConnection& connection, const MysqlSettings& 
 
   facts.has_update_time = columns.find("update_time") != columns.end();
   if (connection.is_mariadb()) {
-    facts.engine_guard = "(SELECT COUNT(*) FROM information_schema.TABLES WHERE " +
+    facts.engine_guard = " AND (SELECT COUNT(*) FROM information_schema.TABLES WHERE " +
                          place.Condition() + " AND ENGINE = 'InnoDB') = 1";
   }
+  LEAF_ASSIGN_OR_RETURN(const bool statements, LogsStatements(connection, variables, deadline));
+  if (!statements)
+    facts.settings_guard = " AND " + Settings(known) + " = '" + *facts.settings[0] + "'";
   facts.info.durability = MysqlDurability(variables, facts.info.warnings);
+  facts.waits_for_replica =
+      facts.info.durability == Durability::kReplicated && !IsGalera(variables);
   facts.info.identity = MysqlIdentity(variables);
   Warn(settings, columns, facts.info.warnings);
   return facts;

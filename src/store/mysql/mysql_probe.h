@@ -11,9 +11,16 @@ namespace leaf {
 struct MysqlFacts {
   StoreInfo info;
   bool has_update_time = false;
-  /// A condition of SQL that holds while the table's engine is the one found; "" where the server
-  /// cannot be asked for it inside of a statement.
-  std::string engine_guard;
+  /// Conditions of SQL, with " AND " before each, that hold while the table's engine is the one
+  /// found ("" on MySQL, which cannot be asked for it inside of a statement), and while the server
+  /// and its settings are ("" where statements are logged as such, for replicas to run them).
+  std::string engine_guard, settings_guard;
+  /// A query that answers as `settings` while the server and its settings are those found.
+  std::string settings_query;
+  MysqlConnection::Cells settings;
+  /// A commit is acknowledged by a replica first. One that waits for it when that is switched off
+  /// ends as a success: the settings have to be asked for again afterwards.
+  bool waits_for_replica = false;
   /// A query of one row that answers as `fingerprint` while nothing that the probe relies on has
   /// changed.
   std::string fingerprint_query;
