@@ -137,6 +137,12 @@ TEST_F(PostgresClusterTest, ASynchronousStandbyMakesACommitReplicatedAndItIsTher
   EXPECT_TRUE(Eventually([] { return Info().durability == Durability::kPower; }));
 }
 
+TEST_F(PostgresClusterTest, NamesOfStandbysThatNoneCanBeMakeNothingReplicated) {
+  harness::Postgres alone({"max_wal_senders = 0", "synchronous_standby_names = 'absent'"});
+  alone.MakeTable();
+  EXPECT_EQ(Info(alone.options()).durability, Durability::kPower);
+}
+
 TEST_F(PostgresClusterTest, ARestartKeepsTheIdentityAndAnotherServerHasAnother) {
   const std::string identity = Info().identity;
   Server().Stop();
@@ -276,6 +282,16 @@ TEST_F(PostgresPoolerTest, ATemporaryTableOfAnotherClientIsNotTakenForTheTable) 
   StoreOptions options = Through(pooler.port());
   options.table = "public.leaf_alloc";
   EXPECT_EQ(Reserve(*Open(options), "order", 10).range, (Range{11, 21}));
+}
+
+TEST_F(PostgresPoolerTest, AWaitForAStandbyThatEndsBecauseTheSettingIsClearedIsUnknown) {
+  Put("order", 1, 10);
+  AbsentStandby standby(Server());
+  const Pooler pooler(Server(), 2);
+  const auto driver = Open(Through(pooler.port()));
+  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby), [&] { standby.GiveUp(); });
+  EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
+  EXPECT_THAT(grant.error.message, HasSubstr("waited for a standby"));
 }
 
 TEST_F(PostgresPoolerTest, APoolerKilledInFlightIsUnknown) {

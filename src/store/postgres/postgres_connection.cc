@@ -211,26 +211,34 @@ bool PostgresConnection::Stale() noexcept {
   }
 }
 
-bool PostgresConnection::Queue(std::span<const PostgresStatement> statements) {
-  if (connection_ == nullptr) return false;
-  for (const PostgresStatement& statement : statements) {
-    std::vector<const char*> values;
-    values.reserve(statement.params.size());
-    for (const auto& param : statement.params) values.push_back(param ? param->c_str() : nullptr);
-    if (PQsendQueryParams(connection_, statement.sql.c_str(), static_cast<int>(values.size()),
-                          nullptr, values.data(), nullptr, nullptr, 0) != 1) {
-      lost_ = Words();
-      Close();
-      return false;
-    }
+bool PostgresConnection::Send(const PostgresStatement& statement) {
+  std::vector<const char*> values;
+  values.reserve(statement.params.size());
+  for (const auto& param : statement.params) values.push_back(param ? param->c_str() : nullptr);
+  const int count = static_cast<int>(values.size());
+  if (statement.prepared != nullptr) {
+    return PQsendQueryPrepared(connection_, statement.prepared, count, values.data(), nullptr,
+                               nullptr, 0) == 1;
   }
-  if (PQpipelineSync(connection_) == 1) {
-    queued_.push_back(statements.size());
+  return PQsendQueryParams(connection_, statement.sql.c_str(), count, nullptr, values.data(),
+                           nullptr, nullptr, 0) == 1;
+}
+
+bool PostgresConnection::Sync(std::size_t statements, bool sent) {
+  if (sent && PQpipelineSync(connection_) == 1) {
+    queued_.push_back(statements);
     return true;
   }
   lost_ = Words();
   Close();
   return false;
+}
+
+bool PostgresConnection::Queue(std::span<const PostgresStatement> statements) {
+  if (connection_ == nullptr) return false;
+  return Sync(statements.size(),
+              std::all_of(statements.begin(), statements.end(),
+                          [this](const PostgresStatement& each) { return Send(each); }));
 }
 
 PostgresConnection::Wait PostgresConnection::Fill(Instant deadline) noexcept {
@@ -325,13 +333,23 @@ std::string PostgresConnection::Words() const {
   return OneLine(connection_ == nullptr ? "" : PQerrorMessage(connection_));
 }
 
-PostgresOutcome PostgresConnection::Run(std::span<const PostgresStatement> statements,
-                                        Instant deadline) {
-  if (Queue(statements)) return Await(deadline);
+PostgresOutcome PostgresConnection::NotSent() const {
   PostgresOutcome outcome;
   outcome.kind = Kind::kRefused;
   outcome.error = Unavailable(lost_.empty() ? "not connected" : lost_);
   return outcome;
+}
+
+PostgresOutcome PostgresConnection::Prepare(const char* name, const std::string& sql,
+                                            Instant deadline) {
+  if (connection_ == nullptr) return NotSent();
+  const bool sent = PQsendPrepare(connection_, name, sql.c_str(), 0, nullptr) == 1;
+  return Sync(1, sent) ? Await(deadline) : NotSent();
+}
+
+PostgresOutcome PostgresConnection::Run(std::span<const PostgresStatement> statements,
+                                        Instant deadline) {
+  return Queue(statements) ? Await(deadline) : NotSent();
 }
 
 PostgresOutcome PostgresConnection::Run(PostgresStatement statement, Instant deadline) {

@@ -22,6 +22,7 @@ namespace leaf {
 struct PostgresStatement {
   std::string sql;
   std::vector<std::optional<std::string>> params;
+  const char* prepared = nullptr;  ///< the name under which Prepare made it ready, if it did
 };
 
 /// What became of one transaction.
@@ -56,7 +57,8 @@ struct PostgresOutcome {
 /// Statements go out in transactions of one round trip, several at once where the caller queues
 /// several before it awaits the first (the extended protocol, a Sync after each transaction). No
 /// state of the session is relied on, so a pooler may give each to another server connection; but
-/// through one the caller queues a transaction only when the last was awaited (PostgresFacts).
+/// through one the caller queues a transaction only when the last was awaited, and prepares nothing
+/// (PostgresFacts).
 ///
 /// A warning that comes with a transaction makes its outcome unknown: the server says "committed
 /// here, but perhaps not on the standby" so. Not those of a trigger or a collation, which would
@@ -84,6 +86,9 @@ class PostgresConnection {
   /// Whether the connection was ended by the server or by Interrupt meanwhile. Asks nobody.
   bool Stale() noexcept;
 
+  /// Has the server keep `sql` under `name` while the connection lasts, so that it is parsed and
+  /// planned once. A pooler would keep it on one of its connections only: REQUIRES none.
+  PostgresOutcome Prepare(const char* name, const std::string& sql, Instant deadline);
   /// Queues one transaction. False: it could not be queued and nothing of it will happen; the
   /// connection is not usable any more.
   bool Queue(std::span<const PostgresStatement> statements);
@@ -105,6 +110,9 @@ class PostgresConnection {
     static void Take(void* self, const pg_result* result);
   };
 
+  bool Send(const PostgresStatement& statement);
+  /// Ends the transaction of so many statements.
+  bool Sync(std::size_t statements, bool sent);
   Result<void> Attempt(const PostgresSettings& settings, const HostPort& server,
                        const std::string& address, Instant deadline);
   Wait WaitFor(int events, Instant deadline) noexcept;
@@ -113,6 +121,7 @@ class PostgresConnection {
   void Take(pg_result* result, PostgresOutcome& outcome);
   /// Shuts the connection. `said`: the server's last words, "" if there were none.
   PostgresOutcome Lost(Wait why, const std::string& said);
+  PostgresOutcome NotSent() const;
   std::string Words() const;
 
   Clock& clock_;

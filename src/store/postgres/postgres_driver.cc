@@ -23,6 +23,9 @@ constexpr Duration kIdle = std::chrono::seconds(5);  // then a sign of life is a
 constexpr Duration kPingMax = std::chrono::milliseconds(300);
 constexpr Duration kLimitMin = std::chrono::milliseconds(1);
 constexpr int kSerializationTries = 10;
+// Names of what is prepared on a connection without a pooler.
+constexpr const char *kPreamble = "leafd_preamble", *kReserve = "leafd_reserve",
+                     *kStill = "leafd_still";
 
 Error Unavailable(std::string message) { return Error{Code::kUnavailable, std::move(message)}; }
 
@@ -54,6 +57,12 @@ bool IsSerialization(const PostgresOutcome& outcome) {
 Row ToRow(const Cells& cells) {
   return Row{cells[0].value_or(""), Number(cells[1]).value_or(0), Number(cells[2]).value_or(0),
              cells[3].value_or("")};
+}
+
+Instant Latest(std::span<const Ask> asks) {
+  Instant latest = Instant::min();
+  for (const Ask& ask : asks) latest = std::max(latest, ask.deadline);
+  return latest;
 }
 
 class PostgresDriver final : public SegmentDriver {
@@ -98,6 +107,10 @@ class PostgresDriver final : public SegmentDriver {
   void GrantFrom(const Cells& cells, const Ask& ask, Grant& grant);
   void WhyNoRow(const Ask& ask, Grant& grant);
   void ReserveAlone(const Ask& ask, Grant& grant);
+  /// Whether a commit waits for a standby.
+  bool Waits() const { return facts_.info.durability == Durability::kReplicated; }
+  void Confirm(bool confirmed, std::span<const Ask> asks, std::span<Grant> grants);
+  bool IsStill(const PostgresOutcome& outcome) const;
 
   Error Refusal(const PostgresOutcome& outcome, std::string_view tag);
   Result<std::vector<Cells>> Read(PostgresStatement statement, Instant deadline);
@@ -118,6 +131,7 @@ class PostgresDriver final : public SegmentDriver {
   bool open_ = false;
   PostgresFacts facts_;
   Instant last_use_{};
+  PostgresStatement still_;
   std::string row_;  ///< the columns of a Row
   std::string reserve_, find_, list_, create_, set_step_, delete_, raise_, hand_back_;
 };
@@ -130,6 +144,16 @@ Result<StoreInfo> PostgresDriver::Open(Instant deadline) {
         return {};
       }));
   SetTexts();
+  if (facts_.direct) {
+    for (const auto& [name, sql] :
+         {std::pair(kPreamble, Preamble(limit_max_).sql), std::pair(kReserve, reserve_),
+          std::pair(kStill, facts_.still)}) {
+      if (const PostgresOutcome made = connection_.Prepare(name, sql, deadline); !made.done()) {
+        Close();
+        return made.error;
+      }
+    }
+  }
   open_ = true;
   last_use_ = clock_.Now();
   return facts_.info;
@@ -140,6 +164,8 @@ void PostgresDriver::SetTexts() {
   const std::string by_name =
       " WHERE t.biz_tag = $1::text AND t.biz_tag::text COLLATE \"C\" = $1::text COLLATE \"C\"";
   const std::string& table = facts_.table;
+  const std::string same = " AND " + FingerprintOf("pg_relation_filenode(t.tableoid)") + " = ";
+  still_ = {facts_.still, {}, facts_.direct ? kStill : nullptr};
   const std::string touch = facts_.has_update_time ? ", update_time = now()" : "";
   row_ = std::string("t.biz_tag, t.max_id, t.step, ") +
          (facts_.has_update_time ? "to_char(t.update_time, 'YYYY-MM-DD HH24:MI:SS\".0\"')" : "''");
@@ -159,9 +185,10 @@ void PostgresDriver::SetTexts() {
   raise_ = "UPDATE ONLY " + table + " t SET max_id = GREATEST(t.max_id, $2::bigint) + $3::bigint" +
            touch + by_name +
            " AND t.max_id IS NOT NULL AND GREATEST(t.max_id, $2::bigint) BETWEEN 0 AND "
-           "9223372036854775807 - $3::bigint RETURNING t.max_id";
+           "9223372036854775807 - $3::bigint" +
+           same + "$4::text RETURNING t.max_id";
   hand_back_ = "UPDATE ONLY " + table + " t SET max_id = $2::bigint" + touch + by_name +
-               " AND t.max_id = $3::bigint RETURNING 1";
+               " AND t.max_id = $3::bigint" + same + "$4::text RETURNING 1";
 }
 
 // --- Before a statement. A failure here means that nothing was sent.
@@ -203,7 +230,7 @@ void PostgresDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants)
     // A pooler may give the server to somebody else as soon as one transaction has ended, though
     // some of the next has been sent, and the answer to that with it (pgbouncer's issue 759).
     for (std::size_t i = 0; i < asks.size(); ++i) ReserveAlone(asks[i], grants[i]);
-    return;
+    return Confirm(false, asks, grants);
   }
   const Instant now = clock_.Now();
   Instant first = kNever;
@@ -216,6 +243,7 @@ void PostgresDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants)
       Limit(first) / static_cast<std::int64_t>(std::max<std::size_t>(1, asks.size()));
   std::vector<bool> queued(asks.size(), false);
   for (std::size_t i = 0; i < asks.size(); ++i) queued[i] = Queue(asks[i], ready, limit, grants[i]);
+  const bool asked = Waits() && connection_.Queue(std::span(&still_, 1));
   std::vector<std::size_t> again, absent;
   for (std::size_t i = 0; i < asks.size(); ++i) {
     if (!queued[i]) continue;
@@ -228,9 +256,32 @@ void PostgresDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants)
       Settle(outcome, asks[i], grants[i]);
     }
   }
+  const bool confirmed = asked && IsStill(connection_.Await(Latest(asks)));
   // Other statements may be sent only when the pipeline is empty.
   for (const std::size_t i : absent) WhyNoRow(asks[i], grants[i]);
   for (const std::size_t i : again) ReserveAlone(asks[i], grants[i]);
+  Confirm(confirmed && again.empty(), asks, grants);
+}
+
+// The server's settings are asked for once more, behind what may have waited for a standby.
+void PostgresDriver::Confirm(bool confirmed, std::span<const Ask> asks, std::span<Grant> grants) {
+  const auto granted = [](const Grant& grant) { return grant.outcome == Outcome::kGranted; };
+  if (confirmed || !Waits() || std::none_of(grants.begin(), grants.end(), granted)) return;
+  if (IsStill(connection_.Run(still_, Latest(asks)))) return;
+  open_ = false;
+  for (Grant& grant : grants) {
+    if (!granted(grant)) continue;
+    grant.outcome = Outcome::kUnknown;
+    grant.error = Unavailable(
+        "the server's settings were changed while it waited for a standby, which may lack what was "
+        "reserved; it will be examined anew");
+    grant.range = {};
+    grant.row_step.reset();
+  }
+}
+
+bool PostgresDriver::IsStill(const PostgresOutcome& outcome) const {
+  return outcome.done() && outcome.rows.size() == 1 && outcome.rows[0][0] == facts_.fingerprint;
 }
 
 bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration limit,
@@ -248,8 +299,14 @@ bool PostgresDriver::Queue(const Ask& ask, const Result<void>& ready, Duration l
   } else if (limit < kLimitMin) {
     grant.error = Unavailable("too little time was left to begin");
   } else {
-    const PostgresStatement statements[] = {
-        Preamble(limit), {reserve_, {std::string(ask.tag), std::to_string(ask.count), Nonce(ask)}}};
+    PostgresStatement statements[] = {
+        Preamble(limit),
+        {facts_.direct ? "" : reserve_,
+         {std::string(ask.tag), std::to_string(ask.count), Nonce(ask)}}};
+    if (facts_.direct) {
+      statements[0].prepared = kPreamble;
+      statements[1].prepared = kReserve;
+    }
     if (connection_.Queue(statements)) return true;
     grant.error = Unavailable("the connection was lost before the statement was sent");
   }
@@ -405,10 +462,10 @@ Result<Row> PostgresDriver::Delete(std::string_view tag, Instant deadline) {
 Result<std::int64_t> PostgresDriver::Raise(std::string_view tag, std::int64_t not_below,
                                            std::int64_t add, Instant deadline) {
   LEAF_ASSERT(add >= 0);
-  LEAF_ASSIGN_OR_RETURN(
-      const auto rows,
-      Change({raise_, {std::string(tag), std::to_string(not_below), std::to_string(add)}}, tag,
-             deadline));
+  LEAF_ASSIGN_OR_RETURN(const auto rows, Change({raise_,
+                                                 {std::string(tag), std::to_string(not_below),
+                                                  std::to_string(add), facts_.fingerprint}},
+                                                tag, deadline));
   if (!rows.empty()) {
     if (const auto max_id = Number(rows[0][0])) return *max_id;
     return Unavailable("the server's answer makes no sense");
@@ -419,14 +476,18 @@ Result<std::int64_t> PostgresDriver::Raise(std::string_view tag, std::int64_t no
   if (!max_id) return Unavailable("tag '" + std::string(tag) + "' has the max_id NULL");
   const std::int64_t from = std::max(*max_id, not_below);
   if (from > kMaxEnd - add) return refusal::Exhausted(tag, from, add);
-  return Unavailable("the row of '" + std::string(tag) + "' changed meanwhile");
+  open_ = false;
+  return Unavailable("the row of '" + std::string(tag) +
+                     "' changed meanwhile, or the server is another than before or has other "
+                     "settings; it will be examined anew");
 }
 
 Result<bool> PostgresDriver::HandBack(std::string_view tag, Range tail, Instant deadline) {
   LEAF_ASSERT(tail.first < tail.last);
-  const auto rows = Change(
-      {hand_back_, {std::string(tag), std::to_string(tail.first), std::to_string(tail.last)}}, tag,
-      deadline);
+  const auto rows = Change({hand_back_,
+                            {std::string(tag), std::to_string(tail.first),
+                             std::to_string(tail.last), facts_.fingerprint}},
+                           tag, deadline);
   if (rows.ok()) return !rows->empty();
   if (rows.error().code == Code::kNotFound) return false;
   return rows.error();

@@ -293,6 +293,18 @@ TEST_F(PostgresDriverTest, AColumnThatIsChangedWhileItRunsGrantsNothingThatDoesN
   EXPECT_EQ(MaxId("order"), 2147483640);
 }
 
+TEST_F(PostgresDriverTest, AColumnOfAnotherTypeThatFitsCostsOneSession) {
+  Put("order", 1, 10);
+  const auto driver = Open();
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(Reserve(*driver, "order", 10).range.first, 1 + 10 * i);
+  Server().Exec("ALTER TABLE leaf_alloc ALTER step TYPE bigint");
+  const Grant grant = Reserve(*driver, "order", 10);
+  EXPECT_NE(grant.outcome, Outcome::kGranted) << Describe(grant);
+  EXPECT_FALSE(driver->connected()) << "or it would fail again and again";
+  ASSERT_TRUE(driver->Open(In(kPatience)).ok());
+  EXPECT_EQ(Reserve(*driver, "order", 10).outcome, Outcome::kGranted);
+}
+
 // --- The server.
 
 TEST_F(PostgresDriverTest, RefusesAReadOnlyServer) {

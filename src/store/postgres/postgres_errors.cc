@@ -23,7 +23,9 @@ bool IsDefinite(std::string_view sqlstate, std::string_view severity) noexcept {
 }
 
 bool ConcernsStore(std::string_view sqlstate) noexcept {
-  static constexpr std::array<std::string_view, 6> kCodes = {
+  static constexpr std::array<std::string_view, 8> kCodes = {
+      "0A000",  // feature not supported: a prepared statement's columns have other types now
+      "26000",  // invalid statement name: what was prepared is there no more
       "25006",  // read only: a standby, or default_transaction_read_only
       "53100",  // disk full
       "57P03",  // cannot connect now: starts, stops or recovers

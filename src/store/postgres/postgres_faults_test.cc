@@ -1,4 +1,4 @@
-// What the store makes of lost answers, killed sessions, locks, absent standbys, frozen servers and
+// What the store makes of lost answers, killed sessions, locks, frozen servers and
 // idle connections. Every outcome must be honest: what was granted and what is unknown explain the
 // row's whole movement.
 
@@ -54,50 +54,8 @@ class History {
   std::int64_t end_ = 1, burnt_ = 0;
 };
 
-/// While it lives, commits wait for a standby that does not exist.
-class AbsentStandby {
- public:
-  explicit AbsentStandby(harness::Postgres& server)
-      : server_(server), session_(server.Connect()), probe_(server.Connect()) {
-    session_->Exec("CREATE TABLE IF NOT EXISTS canary (n int)");
-    server.Set("synchronous_standby_names", "absent");
-    // The server takes it up at its leisure. A commit that waits says that it has.
-    while (!Waits()) {
-    }
-  }
-  ~AbsentStandby() {
-    server_.Set("synchronous_standby_names", "");
-    commit_.wait();
-  }
-  AbsentStandby(const AbsentStandby&) = delete;
-  AbsentStandby& operator=(const AbsentStandby&) = delete;
-
- private:
-  bool Waits() {
-    commit_ =
-        std::async(std::launch::async, [this] { session_->Exec("INSERT INTO canary VALUES (1)"); });
-    while (commit_.wait_for(milliseconds(1)) != std::future_status::ready) {
-      if (probe_->Value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'postgres' AND "
-                        "wait_event = 'SyncRep'") == "1" &&
-          // A session of the store that begins now must know the setting as well.
-          server_.Connect()->Value("SHOW synchronous_standby_names") == "absent")
-        return true;
-    }
-    return false;
-  }
-
-  harness::Postgres& server_;
-  std::unique_ptr<harness::PgSession> session_, probe_;
-  std::future<void> commit_;
-};
-
 class PostgresFaultsTest : public PostgresTest {
  protected:
-  /// `what` for each session of the store that `condition` is true for: a signal of the server's.
-  static void Each(const std::string& what, const std::string& condition = "true") {
-    Server().Exec("SELECT " + what + "(pid) FROM pg_stat_activity WHERE usename = 'leaf' AND " +
-                  condition);
-  }
   static void SignalSessions(int number) {
     for (const auto& row : Server().Exec("SELECT pid FROM pg_stat_activity WHERE usename = 'leaf'"))
       kill(std::stoi(row[0].value_or("0")), number);
@@ -243,71 +201,6 @@ TEST_F(PostgresFaultsTest, WhatWasGrantedSurvivesTheDeathOfTheServer) {
   node.join();
   Server().Start();
   EXPECT_GE(MaxId("order"), granted);
-  Server().Exec("ALTER ROLE leaf RESET synchronous_commit");
-}
-
-// --- A synchronous standby that is absent.
-
-TEST_F(PostgresFaultsTest, ACommitThatWaitsForAnAbsentStandbyEndsByTheDeadlineAsUnknown) {
-  Put("order", 1, 10);
-  Put("other", 1, 10);
-  const AbsentStandby standby(Server());
-  const auto driver = Open();
-  const std::vector<Ask> asks = {{1, "order", 10, In(milliseconds(400))},
-                                 {2, "other", 10, In(milliseconds(400))}};
-  std::vector<Grant> grants(2);
-  const Instant before = SystemClock().Now();
-  driver->Reserve(asks, grants);
-  EXPECT_LT(SystemClock().Now() - before, milliseconds(700));
-  EXPECT_EQ(grants[0].outcome, Outcome::kUnknown) << Describe(grants[0]);
-  EXPECT_EQ(grants[1].outcome, Outcome::kUnknown) << Describe(grants[1]);
-  EXPECT_FALSE(driver->connected());
-}
-
-TEST_F(PostgresFaultsTest, ACancelledWaitForAStandbyIsUnknownAndNeverGranted) {
-  Put("order", 1, 10);
-  const AbsentStandby standby(Server());
-  const auto driver = Open();
-  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
-                                [&] { Each("pg_cancel_backend", kWaitsForStandby); });
-  EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
-  EXPECT_THAT(grant.error.message, HasSubstr("synchronous replication"));
-  EXPECT_FALSE(driver->connected());
-  EXPECT_EQ(MaxId("order"), 11) << "it is committed here";
-}
-
-TEST_F(PostgresFaultsTest, ARoleThatHearsNoWarningsHearsThisOne) {
-  Put("order", 1, 10);
-  Server().Exec("ALTER ROLE leaf SET client_min_messages = error");
-  {
-    const AbsentStandby standby(Server());
-    const auto driver = Open();
-    const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
-                                  [&] { Each("pg_cancel_backend", kWaitsForStandby); });
-    EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
-  }
-  Server().Exec("ALTER ROLE leaf RESET client_min_messages");
-}
-
-TEST_F(PostgresFaultsTest, ATerminatedWaitForAStandbyIsUnknown) {
-  Put("order", 1, 10);
-  const AbsentStandby standby(Server());
-  const auto driver = Open();
-  const Grant grant = Meanwhile(*driver, OneThat(kWaitsForStandby),
-                                [&] { Each("pg_terminate_backend", kWaitsForStandby); });
-  EXPECT_EQ(grant.outcome, Outcome::kUnknown) << Describe(grant);
-  EXPECT_FALSE(driver->connected());
-}
-
-TEST_F(PostgresFaultsTest, ARoleWithLocalCommitsWaitsForTheStandbyAllTheSame) {
-  Put("order", 1, 10);
-  for (const char* weaker : {"off", "local", "remote_write"}) {
-    SCOPED_TRACE(weaker);
-    Server().Exec(std::string("ALTER ROLE leaf SET synchronous_commit = ") + weaker);
-    const AbsentStandby standby(Server());
-    const auto driver = Open();
-    EXPECT_EQ(Reserve(*driver, "order", 10, milliseconds(200)).outcome, Outcome::kUnknown);
-  }
   Server().Exec("ALTER ROLE leaf RESET synchronous_commit");
 }
 

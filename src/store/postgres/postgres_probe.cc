@@ -217,7 +217,9 @@ Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant de
       Select(connection,
              {"SELECT (SELECT system_identifier FROM pg_control_system()), "
               "left(pg_walfile_name(pg_current_wal_lsn()), 8), current_setting('fsync'), "
-              "current_setting('full_page_writes'), current_setting('synchronous_standby_names')",
+              "current_setting('full_page_writes'), CASE WHEN "
+              "current_setting('max_wal_senders')::int > 0 THEN "
+              "current_setting('synchronous_standby_names') ELSE '' END",
               {}},
              deadline));
   if (rows.size() != 1) return Bad("the server does not tell who it is");
@@ -227,6 +229,29 @@ Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant de
   Judge(True(row[2]), True(row[3]), Text(row[4]), info);
   return info;
 }
+
+namespace {
+
+// Later commits end after earlier ones: a session more would only be one more that waits.
+Result<void> CheckWaits(PostgresConnection& connection, const PostgresSettings& settings,
+                        Instant deadline) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(settings.timeout).count();
+  LEAF_ASSIGN_OR_RETURN(
+      const std::vector<Cells> rows,
+      Select(connection,
+             {"SELECT count(*), current_setting('synchronous_standby_names') FROM pg_stat_activity "
+              "WHERE usename = current_user AND wait_event = 'SyncRep' AND clock_timestamp() - "
+              "query_start > $1::bigint * interval '1 millisecond'",
+              {std::to_string(ms)}},
+             deadline));
+  if (rows.size() != 1 || rows[0][0] == "0") return {};
+  return Bad("the server's synchronous standby is away: commits of the user '" + settings.user +
+             "' wait for it in " + Text(rows[0][0]) + " sessions, for longer than " +
+             std::to_string(ms) + " ms (synchronous_standby_names = '" + Text(rows[0][1]) +
+             "'); bring it back, or name one that is there");
+}
+
+}  // namespace
 
 Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
                                     const PostgresSettings& settings, Instant deadline) {
@@ -248,9 +273,11 @@ Result<PostgresFacts> ProbePostgres(PostgresConnection& connection,
   LEAF_RETURN_IF_ERROR(CheckColumns(settings, table, columns));
   LEAF_RETURN_IF_ERROR(CheckKey(connection, table, deadline));
   facts.table = table.name;
+  facts.still = "SELECT " + FingerprintOf("pg_relation_filenode(" + table.oid + "::oid::regclass)");
   const auto updated = columns.find("update_time");
   facts.has_update_time =
       updated != columns.end() && In(updated->second.type, {"timestamp", "timestamptz"});
+  LEAF_RETURN_IF_ERROR(CheckWaits(connection, settings, deadline));
   if (!columns.at("max_id").not_null)
     facts.info.warnings.push_back("the column max_id may be NULL; such a tag is refused: " +
                                   Alter(table.name, "ALTER COLUMN max_id SET NOT NULL"));

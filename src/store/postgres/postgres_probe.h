@@ -14,6 +14,11 @@ struct PostgresFacts {
   StoreInfo info;
   std::string table;        ///< with its schema, quoted
   std::string fingerprint;  ///< of all that a hand or a failover changes; see FingerprintOf
+  /// Answers with the fingerprint: one that waited for a standby is let go, as if the standby had
+  /// it, when synchronous_standby_names is cleared. The server's processes hear of that before the
+  /// waits end (process_pm_reload_request in its postmaster.c signals them before the checkpointer,
+  /// which ends the waits), so a statement after the commit answers otherwise.
+  std::string still;
   bool has_update_time = false;
   bool direct = false;  ///< no pooler is between, so transactions may be sent ahead
 };

@@ -11,6 +11,45 @@
 
 namespace leaf {
 
+/// While it lives, commits wait for a standby that does not exist.
+class AbsentStandby {
+ public:
+  explicit AbsentStandby(harness::Postgres& server)
+      : server_(server), session_(server.Connect()), probe_(server.Connect()) {
+    session_->Exec("CREATE TABLE IF NOT EXISTS canary (n int)");
+    server.Set("synchronous_standby_names", "absent");
+    // The server takes it up at its leisure. A commit that waits says that it has.
+    while (!Waits()) {
+    }
+  }
+  ~AbsentStandby() {
+    GiveUp();
+    commit_.wait();
+  }
+  /// The server's settings are as before from now on, and what waits is let go.
+  void GiveUp() { server_.Set("synchronous_standby_names", ""); }
+  AbsentStandby(const AbsentStandby&) = delete;
+  AbsentStandby& operator=(const AbsentStandby&) = delete;
+
+ private:
+  bool Waits() {
+    commit_ =
+        std::async(std::launch::async, [this] { session_->Exec("INSERT INTO canary VALUES (1)"); });
+    while (commit_.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+      if (probe_->Value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'postgres' AND "
+                        "wait_event = 'SyncRep'") == "1" &&
+          // A session of the store that begins now must know the setting as well.
+          server_.Connect()->Value("SHOW synchronous_standby_names") == "absent")
+        return true;
+    }
+    return false;
+  }
+
+  harness::Postgres& server_;
+  std::unique_ptr<harness::PgSession> session_, probe_;
+  std::future<void> commit_;
+};
+
 /// What the tests of this store have in common: a server a program, a new table a test.
 class PostgresTest : public DriverTest<MakePostgresFactory, 20> {
  protected:
@@ -63,6 +102,11 @@ class PostgresTest : public DriverTest<MakePostgresFactory, 20> {
   static int Sessions(const std::string& condition = "true") {
     return std::stoi(Server().root().Value(
         "SELECT count(*) FROM pg_stat_activity WHERE usename = 'leaf' AND " + condition));
+  }
+  /// `what` for each session of the store that `condition` is true for: a signal of the server's.
+  static void Each(const std::string& what, const std::string& condition = "true") {
+    Server().Exec("SELECT " + what + "(pid) FROM pg_stat_activity WHERE usename = 'leaf' AND " +
+                  condition);
   }
   static constexpr const char* kWaitsForLock = "wait_event_type = 'Lock'";
   static constexpr const char* kWaitsForStandby = "wait_event = 'SyncRep'";
