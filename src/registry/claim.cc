@@ -86,7 +86,8 @@ class Planner {
   void Adopt(std::int64_t lease, ClaimPlan& plan) const {
     plan.kind = ClaimPlan::Kind::kAdopt;
     plan.worker = own_->record.worker;
-    plan.generation = plan.expected = own_->record.generation;
+    plan.expected = own_->record.generation;
+    plan.generation = plan.expected + 1;
     plan.limit_ms = own_->record.limit_ms;
     plan.floor_ms = std::max(now_ms_, plan.limit_ms - lease);
   }

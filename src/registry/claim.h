@@ -21,16 +21,17 @@ struct WorkerRow {
 /// What a claim is to do with a registry of these rows: the one rule for all such registries.
 struct ClaimPlan {
   enum class Kind : std::uint8_t {
-    kAdopt,   ///< a row of this owner, from a claim whose answer was lost: it is ours
+    kAdopt,   ///< a row of this owner, from a claim whose answer was lost: compare-and-swap too,
+              ///< since what was read may not be on the registry's copies yet
     kTake,    ///< a row whose limit has passed: compare-and-swap on its generation
     kCreate,  ///< no such row yet: insert
   };
   Kind kind = Kind::kCreate;
   std::int64_t worker = 0;
-  std::int64_t generation = 0;  ///< that the new row will have (kAdopt: has)
-  std::int64_t expected = 0;    ///< generation to compare with (kTake)
+  std::int64_t generation = 0;  ///< that the new row will have
+  std::int64_t expected = 0;    ///< generation to compare with (not kCreate)
   std::int64_t floor_ms = 0;    ///< limit of the row taken; 0 for a new one
-  std::int64_t limit_ms = 0;    ///< to be written; kAdopt: has
+  std::int64_t limit_ms = 0;    ///< to be written
   std::int64_t free_workers = 0;
 };
 

@@ -64,7 +64,8 @@ TEST(PlanClaim, AdoptsTheRowOfAClaimWhoseAnswerWasLost) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kind, Kind::kAdopt);
   EXPECT_EQ(plan->worker, 4);
-  EXPECT_EQ(plan->generation, 5);
+  EXPECT_EQ(plan->expected, 5);
+  EXPECT_EQ(plan->generation, 6) << "reading it does not make it durable";
   EXPECT_EQ(plan->limit_ms, kNow + kLease);
   EXPECT_EQ(plan->floor_ms, kNow);
 }

@@ -65,7 +65,6 @@ Result<std::optional<WorkerRight>> RowRegistry::TryClaim(const ClaimAsk& ask) {
   LEAF_ASSIGN_OR_RETURN(const Snapshot seen, Read(std::nullopt, ask.deadline));
   LEAF_ASSIGN_OR_RETURN(const ClaimPlan plan, PlanClaim(seen.rows, ask, seen.registry_ms));
   const std::optional<WorkerRight> right = RightFrom(plan, ask, seen.registry_ms);
-  if (plan.kind == ClaimPlan::Kind::kAdopt) return right;
   const WorkerRow row = RowFrom(plan, ask);
   bool won = false;
   if (plan.kind == ClaimPlan::Kind::kCreate) {
@@ -80,7 +79,8 @@ Result<std::optional<WorkerRight>> RowRegistry::TryClaim(const ClaimAsk& ask) {
   return won ? right : std::optional<WorkerRight>();
 }
 
-// Brings the limit of a right to what `limit_for` says of the present one; safe to repeat.
+// Brings the limit of a right to what `limit_for` says of the present one; safe to repeat. A limit
+// that is not the one that the right knows was written by a call whose answer was lost.
 template <typename F>
 Result<WorkerRight> RowRegistry::Move(const WorkerRight& right, Instant deadline, F limit_for) {
   while (SystemClock().Now() < deadline) {
@@ -111,7 +111,9 @@ Result<WorkerRight> RowRegistry::Extend(const WorkerRight& right, std::int64_t l
   return Move(right, deadline, [&](std::int64_t present, std::optional<std::int64_t> registry_ms) {
     std::int64_t limit = limit_ms;
     if (registry_ms) limit = std::min(limit, *registry_ms + lease_ms + kClockToleranceMs);
-    return std::max(limit, present);
+    if (limit > present) return limit;
+    // What a lost call wrote may not be on the registry's copies: only a write of this call is.
+    return present == right.limit_ms ? present : present + 1;
   });
 }
 

@@ -57,10 +57,14 @@ constexpr RegistryKind kRegistries[] = {
      Free},
     {"store", "etcd",
      [](const Config& config) {
-       return MakeEtcdRegistry(OfStore(config.snowflake.registry, config.store));
+       return MakeEtcdRegistry(OfStore(config.snowflake.registry, config.store),
+                               config.store.min_durability);
      },
      Free},
-    {"etcd", "", [](const Config& config) { return MakeEtcdRegistry(config.snowflake.registry); },
+    {"etcd", "",
+     [](const Config& config) {
+       return MakeEtcdRegistry(config.snowflake.registry, config.store.min_durability);
+     },
      Free},
     {"fixed", "",
      [](const Config& config) -> Result<RegistryFactory> {

@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "store/refusals.h"
 
 namespace leaf {
 namespace {
@@ -292,10 +293,7 @@ void BlockingStore::Impl::Opened(Session& session, StoreInfo info) {
     last_error_.clear();
     return;
   }
-  weak_ = "the store is only '" + std::string(DurabilityName(info_.durability)) +
-          "'-durable, but store.min_durability is '" +
-          std::string(DurabilityName(options_.min_durability)) +
-          "'; make it more durable or demand less";
+  weak_ = refusal::TooWeak("the store", info_.durability, options_.min_durability).message;
   for (const std::string& warning : info_.warnings) weak_ += "; " + warning;
   last_error_ = weak_;
   up_ = false;

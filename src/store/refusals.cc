@@ -16,6 +16,19 @@ Error Late(std::string_view kind) {
           std::string(kind) + ": the deadline passed before the statement began"};
 }
 
+Error TooWeak(std::string_view subject, Durability level, Durability demanded) {
+  return Error{Code::kUnavailable, std::string(subject) + " is only '" +
+                                       std::string(DurabilityName(level)) +
+                                       "'-durable, but store.min_durability is '" +
+                                       std::string(DurabilityName(demanded)) +
+                                       "'; make it more durable or demand less"};
+}
+
+Error Changed() {
+  return Error{Code::kUnavailable,
+               "the server is another than before or has other settings; it will be examined anew"};
+}
+
 Error Exhausted(std::string_view tag, std::int64_t max_id, std::int64_t add) {
   return {Code::kExhausted, Quoted(tag) + " has max_id " + std::to_string(max_id) + ": " +
                                 std::to_string(add) + " more ids do not fit below 2^63"};

@@ -30,7 +30,7 @@ class OneMember final : public RegistryUnderTest {
  public:
   OneMember() {
     Server().DeleteAll("/leafd/");
-    factory_ = *MakeEtcdRegistry(Options());
+    factory_ = *MakeEtcdRegistry(Options(), Durability::kPower);
   }
   Traits traits() const override {
     Traits traits;
@@ -57,7 +57,7 @@ class EtcdRegistryTest : public testing::Test {
 
   static Instant Soon() { return SystemClock().Now() + std::chrono::seconds(20); }
   static std::unique_ptr<RegistryDriver> Open(const RegistryOptions& options = Options()) {
-    auto driver = (*MakeEtcdRegistry(options))();
+    auto driver = (*MakeEtcdRegistry(options, Durability::kPower))();
     std::vector<std::string> warnings;
     const Result<void> opened = driver->Open(Soon(), warnings);
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
@@ -165,11 +165,20 @@ TEST_F(EtcdRegistryTest, AConnectionThatWasCutIsNoticedBeforeItIsUsed) {
   ASSERT_TRUE(later.ok()) << later.error().message;
 }
 
+TEST_F(EtcdRegistryTest, AClusterOfOneIsRefusedWhereACopyIsDemanded) {
+  std::vector<std::string> warnings;
+  const auto driver = (*MakeEtcdRegistry(Options(), Durability::kReplicated))();
+  const Result<void> opened = driver->Open(Soon(), warnings);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("store.min_durability is 'replicated'"));
+  EXPECT_FALSE(driver->connected());
+}
+
 TEST_F(EtcdRegistryTest, OptionsThatCannotBeUsedAreNamed) {
   const auto refusal = [](void (*change)(RegistryOptions&)) {
     RegistryOptions options = Options();
     change(options);
-    const auto made = MakeEtcdRegistry(options);
+    const auto made = MakeEtcdRegistry(options, Durability::kPower);
     EXPECT_FALSE(made.ok());
     if (made.ok()) return std::string();
     EXPECT_EQ(made.error().code, Code::kInvalidArgument);
@@ -195,7 +204,7 @@ TEST(EtcdRegistryClusterTest, AFrozenLeaderCostsNoServerItsWorker) {
     options.servers.clear();
     for (int m = 0; m < 3; ++m)
       options.servers += (m == 0 ? "" : ",") + cluster.address((i + m) % 3);
-    servers.push_back((*MakeEtcdRegistry(options))());
+    servers.push_back((*MakeEtcdRegistry(options, Durability::kPower))());
     ASSERT_TRUE(servers.back()->Open(later(std::chrono::seconds(20)), warnings).ok());
     ClaimAsk ask;
     ask.owner = std::string(31, 'a') + std::to_string(i);

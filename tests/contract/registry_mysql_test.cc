@@ -119,6 +119,25 @@ TEST_F(MysqlRegistryTest, ReadOnlyAndTooWeakServersAreRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("store.min_durability"));
 }
 
+TEST_F(MysqlRegistryTest, WhatIsChangedUnderItIsNoticedBeforeARightCounts) {
+  for (const char* change : {"SET GLOBAL innodb_flush_log_at_trx_commit = 2",
+                             "ALTER TABLE leaf.leafd_worker ENGINE=MyISAM"}) {
+    SCOPED_TRACE(change);
+    MakeTable();
+    std::vector<std::string> warnings;
+    const auto driver = Make(Server().options());
+    ASSERT_TRUE(driver->Open(Soon(), warnings).ok());
+    const auto right = driver->Claim(Ask());
+    ASSERT_TRUE(right.ok()) << right.error().message;
+    Server().Exec(change);
+    const auto extended = driver->Extend(*right, right->limit_ms + 1000, 600'000, Soon());
+    ASSERT_FALSE(extended.ok());
+    EXPECT_THAT(extended.error().message, HasSubstr("examined anew"));
+    EXPECT_FALSE(driver->connected());
+    Server().Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+  }
+}
+
 TEST_F(MysqlRegistryTest, NeedsNoMoreThanSelectInsertAndUpdate) {
   Server().Exec("CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'secret'");
   Server().Exec("GRANT SELECT, UPDATE ON leaf.leafd_worker TO poor@'127.0.0.1'");

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "contract/registry_contract.h"
 #include "harness/postgres.h"
 #include "registry/postgres/postgres_registry.h"
@@ -116,6 +118,41 @@ TEST_F(PostgresRegistryTest, ATooWeakServerIsRefused) {
   }
   EXPECT_THAT(Refusal(), HasSubstr("store.min_durability"));
   Server().Set("fsync", "");
+}
+
+TEST_F(PostgresRegistryTest, WhatIsChangedUnderItIsNoticedBeforeARightCounts) {
+  const auto driver = Open();
+  const auto right = driver->Claim(Ask());
+  ASSERT_TRUE(right.ok()) << right.error().message;
+  const auto extend = [&] {
+    return driver->Extend(*right, right->limit_ms + 1000, 600'000, Soon());
+  };
+  Server().Exec("ALTER TABLE leafd_worker SET UNLOGGED");
+  const auto unlogged = extend();
+  ASSERT_FALSE(unlogged.ok());
+  EXPECT_THAT(unlogged.error().message, HasSubstr("examined anew"));
+  EXPECT_FALSE(driver->connected());
+  EXPECT_THAT(Refusal(), HasSubstr("SET LOGGED"));
+  Server().Exec("ALTER TABLE leafd_worker SET LOGGED");
+  EXPECT_TRUE(extend().ok());
+}
+
+TEST_F(PostgresRegistryTest, AClaimWhoseWaitForAStandbyIsLetGoDoesNotCount) {
+  Server().Set("synchronous_standby_names", "absent");
+  while (Server().Connect()->Value("SHOW synchronous_standby_names") != "absent") {
+  }
+  const auto driver = Open();
+  auto claim = std::async(std::launch::async, [&] { return driver->Claim(Ask()); });
+  while (Server().root().Value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'leaf' AND "
+                               "wait_event = 'SyncRep'") != "1") {
+  }
+  Server().Set("synchronous_standby_names", "");
+  const auto right = claim.get();
+  ASSERT_FALSE(right.ok());
+  EXPECT_THAT(right.error().message, HasSubstr("examined anew"));
+  const auto again = driver->Claim(Ask());
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->generation, 2) << "what was written in vain is written anew";
 }
 
 TEST_F(PostgresRegistryTest, NeedsNoMoreThanSelectInsertAndUpdate) {

@@ -226,10 +226,6 @@ RegistryPort::Steps RegistryPort::ClaimRows(ClaimAsk ask) {
     right.limit_ms = chosen.limit_ms;
     right.registry_ms = *read_ms;
     right.free_workers = chosen.free_workers;
-    if (chosen.kind == ClaimPlan::Kind::kAdopt) {
-      ++stats.adopts;
-      return Result<WorkerRight>(right);
-    }
     if (step % 2 == 0) return std::nullopt;
     WorkerRow row;
     row.record.worker = chosen.worker;
@@ -240,7 +236,9 @@ RegistryPort::Steps RegistryPort::ClaimRows(ClaimAsk ask) {
     row.layout = ask.layout;
     if (!model_.Write(*old, row)) return std::nullopt;
     const std::int64_t before = *old ? (*old)->row.record.limit_ms : 0;
-    ++(chosen.kind == ClaimPlan::Kind::kCreate ? stats.creates : stats.takes);
+    ++(chosen.kind == ClaimPlan::Kind::kCreate  ? stats.creates
+       : chosen.kind == ClaimPlan::Kind::kAdopt ? stats.adopts
+                                                : stats.takes);
     model_.checker().Granted(ask.owner, chosen.worker, before, chosen.limit_ms);
     model_.world().Note(What::kGrant, server_, -1, chosen.worker, chosen.limit_ms);
     return Result<WorkerRight>(right);

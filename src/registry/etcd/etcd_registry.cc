@@ -13,6 +13,7 @@
 #include "store/etcd/etcd_session.h"
 #include "store/etcd/etcd_settings.h"
 #include "store/etcd/etcd_value.h"
+#include "store/refusals.h"
 
 namespace leaf {
 namespace {
@@ -31,9 +32,11 @@ std::optional<std::int64_t> WorkerOf(std::string_view text) {
 
 class EtcdRegistry final : public RowRegistry {
  public:
-  EtcdRegistry(const EtcdSettings& settings, std::string where, std::string keys)
+  EtcdRegistry(const EtcdSettings& settings, std::string where, std::string keys,
+               Durability demanded)
       : where_(std::move(where)),
         keys_(std::move(keys)),
+        demanded_(demanded),
         session_(settings, keys_, SystemClock()) {}
 
   Result<void> Open(Instant deadline, std::vector<std::string>& warnings) override;
@@ -60,6 +63,7 @@ class EtcdRegistry final : public RowRegistry {
 
   const std::string where_;
   const std::string keys_;  ///< "PREFIX/worker/CLUSTER/"
+  const Durability demanded_;
   EtcdSession session_;
   std::map<std::int64_t, Seen> seen_;
 };
@@ -68,7 +72,9 @@ Result<void> EtcdRegistry::Open(Instant deadline, std::vector<std::string>& warn
   seen_.clear();
   LEAF_ASSIGN_OR_RETURN(EtcdSession::Facts facts, session_.Open(deadline));
   for (std::string& warning : facts.warnings) warnings.push_back(std::move(warning));
-  return {};
+  if (facts.durability >= demanded_) return {};
+  Close();
+  return refusal::TooWeak("etcd", facts.durability, demanded_);
 }
 
 Result<RowRegistry::Snapshot> EtcdRegistry::Read(std::optional<std::int64_t> worker,
@@ -116,6 +122,7 @@ Result<void> EtcdRegistry::Take(const etcdpb::RangeResponse& response, Snapshot&
 // A key that does not exist has the revision 0.
 Result<bool> EtcdRegistry::Write(std::int64_t revision, const WorkerRow& row, Instant deadline) {
   LEAF_RETURN_IF_ERROR(session_.Ready(deadline));
+  LEAF_RETURN_IF_ERROR(session_.Look(deadline));
   const std::string key = Key(row.record.worker);
   etcdpb::TxnRequest request;
   etcdpb::Compare* const same = request.add_compare();
@@ -147,7 +154,7 @@ Result<bool> EtcdRegistry::Replace(const WorkerRecord& from, const WorkerRow& to
 
 }  // namespace
 
-Result<RegistryFactory> MakeEtcdRegistry(const RegistryOptions& options) {
+Result<RegistryFactory> MakeEtcdRegistry(const RegistryOptions& options, Durability demanded) {
   LEAF_ASSIGN_OR_RETURN(EtcdSettings settings,
                         ParseEtcdSettings({options.servers, options.chroot, options.user,
                                            options.password, options.parameters}));
@@ -158,8 +165,8 @@ Result<RegistryFactory> MakeEtcdRegistry(const RegistryOptions& options) {
   std::string keys = settings.prefix + "/worker/" + options.cluster + "/";
   std::string where = "etcd " + options.servers + ", keys " + ShownBytes(keys);
   return RegistryFactory([settings = std::move(settings), where = std::move(where),
-                          keys = std::move(keys)]() -> std::unique_ptr<RegistryDriver> {
-    return std::make_unique<EtcdRegistry>(settings, where, keys);
+                          keys = std::move(keys), demanded]() -> std::unique_ptr<RegistryDriver> {
+    return std::make_unique<EtcdRegistry>(settings, where, keys, demanded);
   });
 }
 

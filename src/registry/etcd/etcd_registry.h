@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/segment/segment_store.h"
 #include "leaf/result.h"
 #include "registry/options.h"
 #include "registry/registry_driver.h"
@@ -15,6 +16,6 @@ namespace leaf {
 /// reads are linearizable. A role with read and write permission on `PREFIX/worker/CLUSTER/` is
 /// enough. Options: servers, chroot (the prefix), user, password, parameters ssl-*.
 /// kInvalidArgument for options that cannot be used.
-Result<RegistryFactory> MakeEtcdRegistry(const RegistryOptions& options);
+Result<RegistryFactory> MakeEtcdRegistry(const RegistryOptions& options, Durability demanded);
 
 }  // namespace leaf

@@ -14,6 +14,7 @@
 #include "store/mysql/mysql_probe.h"
 #include "store/mysql/mysql_server_probe.h"
 #include "store/mysql/mysql_settings.h"
+#include "store/refusals.h"
 
 namespace leaf {
 namespace {
@@ -66,6 +67,8 @@ class MysqlRegistry final : public RowRegistry {
   Result<void> CheckTable(Instant deadline, std::vector<std::string>& warnings);
   Result<void> CheckMay(Instant deadline);
   Result<void> Ready(Instant deadline);
+  using State = std::vector<MysqlConnection::Cells>;
+  Result<State> Look(Instant deadline);
   Result<bool> Change(const std::string& sql, Instant deadline);
   Error Refused(const Error& error, Instant deadline);
   Error Denied(const Error& error, Instant deadline);
@@ -78,6 +81,8 @@ class MysqlRegistry final : public RowRegistry {
   const Durability demanded_;
   MysqlConnection connection_;
   bool open_ = false;
+  std::string settings_query_;
+  State state_;  ///< as it was judged
   Instant last_use_{};
 };
 
@@ -98,6 +103,10 @@ Result<void> MysqlRegistry::Open(Instant deadline, std::vector<std::string>& war
 
 Result<void> MysqlRegistry::Examine(Instant deadline, std::vector<std::string>& warnings) {
   LEAF_RETURN_IF_ERROR(SetUpMysqlSession(connection_, settings_.timeout / 10 * 9, deadline));
+  // What changes while the rest is judged differs from it later.
+  LEAF_ASSIGN_OR_RETURN(const MysqlVariables known, MysqlVariables::Read(connection_, deadline));
+  settings_query_ = "SELECT " + MysqlSettingsText(known);
+  LEAF_ASSIGN_OR_RETURN(state_, Look(deadline));
   LEAF_ASSIGN_OR_RETURN(const MysqlVariables variables,
                         MysqlVariables::Read(connection_, deadline));
   LEAF_RETURN_IF_ERROR(CheckWritable(variables));
@@ -105,10 +114,18 @@ Result<void> MysqlRegistry::Examine(Instant deadline, std::vector<std::string>& 
   LEAF_RETURN_IF_ERROR(CheckMay(deadline));
   const Durability level = MysqlDurability(variables, warnings);
   if (level >= demanded_) return {};
-  return Unavailable("the server is only '" + std::string(DurabilityName(level)) +
-                     "'-durable, but store.min_durability is '" +
-                     std::string(DurabilityName(demanded_)) +
-                     "'; make it more durable or demand less");
+  return refusal::TooWeak("the server", level, demanded_);
+}
+
+// The server's settings and the table.
+Result<MysqlRegistry::State> MysqlRegistry::Look(Instant deadline) {
+  State state;
+  for (const std::string& sql : {settings_query_, "SHOW CREATE TABLE " + table_}) {
+    const auto seen = connection_.Select(sql, 1, deadline);
+    if (!seen.ok()) return Refused(seen.error(), deadline);
+    state.insert(state.end(), seen->begin(), seen->end());
+  }
+  return state;
 }
 
 Result<void> MysqlRegistry::CheckTable(Instant deadline, std::vector<std::string>& warnings) {
@@ -222,7 +239,13 @@ Result<bool> MysqlRegistry::Change(const std::string& sql, Instant deadline) {
   if (SystemClock().Now() >= deadline)
     return Unavailable(Where() + ": the deadline passed before the change was sent");
   const auto changed = connection_.Change(sql, deadline);
-  if (changed.ok()) return *changed == 1;
+  if (changed.ok()) {
+    // Also of a commit that waited for a replica in vain: see MysqlFacts::waits_for_replica.
+    LEAF_ASSIGN_OR_RETURN(const State state, Look(deadline));
+    if (state == state_) return *changed == 1;
+    open_ = false;
+    return refusal::Changed();
+  }
   const MysqlFailure failure = connection_.failure();
   if (failure.definite && (IsDuplicateKey(failure.number) || failure.number == kDeadlock))
     return false;

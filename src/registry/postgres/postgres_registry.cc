@@ -10,6 +10,7 @@
 #include "store/postgres/postgres_connection.h"
 #include "store/postgres/postgres_errors.h"
 #include "store/postgres/postgres_probe.h"
+#include "store/refusals.h"
 
 namespace leaf {
 namespace {
@@ -54,12 +55,17 @@ class PostgresRegistry final : public RowRegistry {
   Result<void> Ready(Instant deadline);
   Result<bool> Change(PostgresStatement statement, Instant deadline);
   Error Refused(const PostgresOutcome& outcome);
+  /// The fingerprint.
+  PostgresStatement State() const {
+    return {"SELECT " + FingerprintOf("pg_relation_filenode(to_regclass($1::text))"), {table_}};
+  }
 
   const PostgresSettings settings_;
   const std::string table_, cluster_;
   const Durability demanded_;
   PostgresConnection connection_;
   bool open_ = false;
+  std::vector<PostgresOutcome::Cells> state_;  ///< as it was judged
   Instant last_use_{};
 };
 
@@ -75,14 +81,15 @@ Result<void> PostgresRegistry::Open(Instant deadline, std::vector<std::string>& 
 }
 
 Result<void> PostgresRegistry::Examine(Instant deadline, std::vector<std::string>& warnings) {
+  // What changes while the rest is judged differs from it later.
+  const PostgresOutcome state = connection_.Run(State(), deadline);
+  if (!state.done()) return state.error;
+  state_ = state.rows;
   LEAF_ASSIGN_OR_RETURN(const StoreInfo server, ProbePostgresServer(connection_, deadline));
   LEAF_RETURN_IF_ERROR(CheckTable(deadline));
   warnings.insert(warnings.end(), server.warnings.begin(), server.warnings.end());
   if (server.durability >= demanded_) return {};
-  return Unavailable("the server is only '" + std::string(DurabilityName(server.durability)) +
-                     "'-durable, but store.min_durability is '" +
-                     std::string(DurabilityName(demanded_)) +
-                     "'; make it more durable or demand less");
+  return refusal::TooWeak("the server", server.durability, demanded_);
 }
 
 Result<void> PostgresRegistry::CheckTable(Instant deadline) {
@@ -193,7 +200,13 @@ Result<bool> PostgresRegistry::Change(PostgresStatement statement, Instant deadl
   const PostgresStatement statements[] = {
       Preamble(std::min(settings_.timeout / 10 * 9, left / 20 * 19)), std::move(statement)};
   const PostgresOutcome changed = connection_.Run(statements, deadline);
-  if (changed.done()) return changed.affected == 1;
+  if (changed.done()) {
+    // Also of a commit that waited for a standby in vain: see PostgresFacts::still.
+    const PostgresOutcome state = connection_.Run(State(), deadline);
+    if (state.done() && state.rows == state_) return changed.affected == 1;
+    open_ = false;
+    return state.done() ? refusal::Changed() : Refused(state);
+  }
   const bool raced = IsDuplicateKey(changed.sqlstate) || changed.sqlstate == "40001" ||
                      changed.sqlstate == "40P01";
   if (changed.kind == Kind::kRefused && raced) return false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "registry/row_registry.h"
+#include "store/refusals.h"
 #include "store/sqlite/session.h"
 
 namespace leaf {
@@ -77,11 +78,7 @@ Result<void> SqliteRegistry::Open(Instant deadline, std::vector<std::string>& wa
   for (std::string& warning : found->warnings) warnings.push_back(std::move(warning));
   if (found->durability >= demanded_) return {};
   Close();
-  return Error{Code::kUnavailable, Where() + " is only '" +
-                                       std::string(DurabilityName(found->durability)) +
-                                       "'-durable, but store.min_durability is '" +
-                                       std::string(DurabilityName(demanded_)) +
-                                       "'; make it more durable or demand less"};
+  return refusal::TooWeak(Where(), found->durability, demanded_);
 }
 
 Result<void> SqliteRegistry::Prepare(sqlite3* db) {

@@ -111,9 +111,6 @@ Result<std::optional<WorkerRight>> NativeLayout::Carry(const ClaimAsk& ask, cons
       return other.row.record.worker == plan.worker;
     });
     if (old == rows.end()) return Error{Code::kInternal, "a plan for a worker that is not there"};
-    if (plan.kind == ClaimPlan::Kind::kAdopt) {
-      row = old->row;  // written again as it is: the answer tells ZooKeeper's time
-    }
     reply = tree_.session().Set(path, NativeText(row), old->version, ask.deadline);
   }
   if (reply.code == ZkCode::kExists || reply.code == ZkCode::kBadVersion ||

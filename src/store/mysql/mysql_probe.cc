@@ -165,22 +165,6 @@ void Warn(const MysqlSettings& settings, const std::map<std::string, Column>& co
                        Alter(settings, "MODIFY `max_id` bigint NOT NULL DEFAULT '1'"));
 }
 
-// What tells one server from another, and of its settings, what a hand changes at run time: one
-// text in SQL, in letters that need no quoting.
-std::string Settings(const MysqlVariables& variables) {
-  std::string text = "HEX(CONCAT_WS('|'";
-  for (const char* name :
-       {"read_only", "super_read_only", "innodb_flush_log_at_trx_commit", "sync_binlog",
-        "rpl_semi_sync_master_enabled", "rpl_semi_sync_master_wait_point",
-        "rpl_semi_sync_master_timeout", "rpl_semi_sync_master_wait_no_slave",
-        "rpl_semi_sync_source_enabled", "rpl_semi_sync_source_wait_point",
-        "rpl_semi_sync_source_timeout", "rpl_semi_sync_source_wait_no_replica", "wsrep_on",
-        "server_id", "server_uuid", "server_uid", "datadir"}) {
-    if (variables.has(name)) text += std::string(", @@global.") + name;
-  }
-  return text + "))";
-}
-
 // A replica that runs our statements has other settings, and would find no row. With MIXED, what
 // looks at a setting is logged by its rows.
 Result<bool> LogsStatements(MysqlConnection& connection, const MysqlVariables& variables,
@@ -199,7 +183,7 @@ std::string FingerprintQuery(const Place& place, const MysqlVariables& variables
                       "), (SELECT GROUP_CONCAT(COLUMN_TYPE ORDER BY COLUMN_NAME) FROM "
                       "information_schema.COLUMNS WHERE " +
                       place.Condition() + " AND COLUMN_NAME IN ('biz_tag', 'max_id', 'step')), " +
-                      Settings(variables);
+                      MysqlSettingsText(variables);
   if (IsGalera(variables)) {
     // Whether a node is left that remembers, not how many: one that comes or goes is no change.
     query += std::string(", (SELECT VARIABLE_VALUE + 0 >= 2 FROM ") +
@@ -251,7 +235,7 @@ Result<MysqlFacts> ProbeMysql(MysqlConnection& connection, const MysqlSettings& 
                     lower ? Lower(settings.table) : settings.table};
 
   MysqlFacts facts;
-  facts.settings_query = "SELECT " + Settings(known);
+  facts.settings_query = "SELECT " + MysqlSettingsText(known);
   LEAF_ASSIGN_OR_RETURN(std::vector<Cells> found,
                         connection.Select(facts.settings_query, 1, deadline));
   if (found.size() != 1 || !found[0][0]) return Bad("the server does not tell its settings");
@@ -275,7 +259,7 @@ Result<MysqlFacts> ProbeMysql(MysqlConnection& connection, const MysqlSettings& 
   }
   LEAF_ASSIGN_OR_RETURN(const bool statements, LogsStatements(connection, variables, deadline));
   if (!statements)
-    facts.settings_guard = " AND " + Settings(known) + " = '" + *facts.settings[0] + "'";
+    facts.settings_guard = " AND " + MysqlSettingsText(known) + " = '" + *facts.settings[0] + "'";
   facts.info.durability = MysqlDurability(variables, facts.info.warnings);
   facts.waits_for_replica =
       facts.info.durability == Durability::kReplicated && !IsGalera(variables);

@@ -134,6 +134,20 @@ Result<void> CheckWritable(const MysqlVariables& variables) {
   return {};
 }
 
+std::string MysqlSettingsText(const MysqlVariables& variables) {
+  std::string text = "HEX(CONCAT_WS('|'";
+  for (const char* name :
+       {"read_only", "super_read_only", "innodb_flush_log_at_trx_commit", "sync_binlog",
+        "rpl_semi_sync_master_enabled", "rpl_semi_sync_master_wait_point",
+        "rpl_semi_sync_master_timeout", "rpl_semi_sync_master_wait_no_slave",
+        "rpl_semi_sync_source_enabled", "rpl_semi_sync_source_wait_point",
+        "rpl_semi_sync_source_timeout", "rpl_semi_sync_source_wait_no_replica", "wsrep_on",
+        "server_id", "server_uuid", "server_uid", "datadir"}) {
+    if (variables.has(name)) text += std::string(", @@global.") + name;
+  }
+  return text + "))";
+}
+
 Durability MysqlDurability(const MysqlVariables& variables, std::vector<std::string>& warnings) {
   Durability level = Durability::kPower;
   const auto lower = [&](Durability to, std::string why) {

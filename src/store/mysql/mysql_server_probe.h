@@ -34,6 +34,10 @@ bool IsGalera(const MysqlVariables& variables);
 /// one.
 std::string MysqlIdentity(const MysqlVariables& variables);
 
+/// What tells one server from another, and of its settings, what a hand changes at run time: an
+/// expression of SQL for one text, in letters that need no quoting.
+std::string MysqlSettingsText(const MysqlVariables& variables);
+
 /// An error if the server cannot be written to.
 Result<void> CheckWritable(const MysqlVariables& variables);
 
