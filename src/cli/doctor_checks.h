@@ -39,13 +39,14 @@ void CheckRegistry(Context& context);
 /// With SQLite, whose file is only read: a leafd may be using it.
 void CheckSqliteFile(Context& context);
 
-/// The statement that makes a row's max_id, or its step, another.
-std::string SetMaxId(const Config& config, const Row& row, std::int64_t max_id);
+/// The statement that raises a row's max_id to `least`, or sets its step. No remedy lowers a row,
+/// whatever it has become by the time that it is run: a lowered one makes duplicates.
+std::string RaiseMaxId(const Config& config, const Row& row, std::int64_t least);
 std::string SetStep(const Config& config, const Row& row, std::int64_t step);
 
 /// What is wrong with one row, and whether it went back.
 void JudgeRow(Context& context, const Row& row);
 /// A row that could be read but for its max_id or step.
-void SayNull(Context& context, const std::string& tag);
+void SayUnreadable(Context& context, const UnreadableRow& row);
 
 }  // namespace leaf::doctor

@@ -16,7 +16,7 @@ namespace leaf::doctor {
 namespace {
 
 constexpr int kPage = 1000;
-constexpr int kMostNulls = 100;
+constexpr int kMostUnreadable = 100;
 constexpr std::int64_t kLastId = std::numeric_limits<std::int64_t>::max() - 1;  // 2^63 - 2
 constexpr std::int64_t kNearEnd = kLastId / 10 * 9;
 
@@ -40,20 +40,69 @@ std::string TableOf(const StoreOptions& options) {
   return options.table;
 }
 
-std::string Change(const Config& config, const Row& row, const std::string& column,
-                   std::int64_t value) {
-  const StoreOptions& store = config.store;
-  if (store.kind == "etcd") {
-    const EtcdValue wanted{column == "max_id" ? value : row.max_id,
-                           column == "step" ? value : row.step};
-    return "etcdctl put " + Quoted("etcd", store.path + "/" + store.table + "/" + row.tag) + " '" +
-           wanted.Text() + "'";
+// What nobody but the user knows. A statement that still holds it is refused by every store.
+constexpr const char* kLargest = "LARGEST_ID_EVER_ISSUED + 1";
+
+std::string Key(const StoreOptions& store, const std::string& tag) {
+  return store.path + "/" + store.table + "/" + tag;
+}
+
+// As etcdctl's transactions read it.
+std::string InQuotes(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
   }
-  return "UPDATE " + TableOf(store) + " SET " + column + " = " + std::to_string(value) +
-         " WHERE biz_tag = " + Quoted(store.kind, row.tag) + ";";
+  return quoted + "\"";
+}
+
+// A row that others moved meanwhile stays as it is.
+std::string EtcdChange(const StoreOptions& store, const Row& from, const EtcdValue& to) {
+  const std::string key = InQuotes(Key(store, from.tag));
+  return "etcdctl txn <<'END'\nvalue(" + key +
+         ") = " + InQuotes(EtcdValue{from.max_id, from.step}.Text()) + "\n\nput " + key + " " +
+         InQuotes(to.Text()) + "\n\n\nEND";
+}
+
+std::string SqlChange(const StoreOptions& store, const std::string& tag,
+                      const std::string& assignment) {
+  return "UPDATE " + TableOf(store) + " SET " + assignment +
+         " WHERE biz_tag = " + Quoted(store.kind, tag) + ";";
+}
+
+// Up only, whatever the row is by the time that it is run.
+std::string RaiseTo(const StoreOptions& store, const Row& row, const std::string& least) {
+  if (store.kind == "sqlite") {
+    return SqlChange(store, row.tag,
+                     "max_id = MAX(COALESCE(CAST(max_id AS INTEGER), 0), " + least + ")");
+  }
+  return SqlChange(store, row.tag, "max_id = GREATEST(COALESCE(max_id, 0), " + least + ")");
+}
+
+// The end of what this server knows to be issued; 0: nothing.
+std::int64_t KnownEnd(const Context& context, const std::string& tag) {
+  const auto known = context.marks.find(tag);
+  return known == context.marks.end() ? 0 : std::max(known->second.end, known->second.seen);
+}
+
+std::string Bound(const Context& context, const std::string& tag) {
+  const std::int64_t end = KnownEnd(context, tag);
+  std::string text = "max_id has to be above every id that was ever issued";
+  if (end > 0) text += "; this server has seen ids below " + std::to_string(end);
+  return text;
 }
 
 std::string Tag(const std::string& name) { return "tag '" + name + "'"; }
+
+// Where no number of ours can be right: other servers may have issued more than this one saw.
+std::string ByHand(const Context& context, const Row& row) {
+  const StoreOptions& store = context.config.store;
+  if (store.kind != "etcd") return RaiseTo(store, row, kLargest);
+  const std::int64_t step = row.step > 0 ? row.step : context.config.segment.step;
+  return "etcdctl put " + Quoted("etcd", Key(store, row.tag)) + " '{\"max_id\":\"" + kLargest +
+         "\",\"step\":" + std::to_string(step) + "}'";
+}
 
 void JudgeMark(Context& context, const Row& row) {
   const auto known = context.marks.find(row.tag);
@@ -66,7 +115,7 @@ void JudgeMark(Context& context, const Row& row) {
                             ", but this server has leased ids below " + std::to_string(mark.end) +
                             " and seen " + std::to_string(end) +
                             "; it has to be above every id that any server has issued",
-                        SetMaxId(context.config, row, end)});
+                        RaiseMaxId(context.config, row, end)});
   } else if (mark.regressed) {
     context.report.Add(
         {Severity::kError, "marks", Tag(row.tag),
@@ -78,11 +127,15 @@ void JudgeMark(Context& context, const Row& row) {
 
 }  // namespace
 
-std::string SetMaxId(const Config& config, const Row& row, std::int64_t max_id) {
-  return Change(config, row, "max_id", max_id);
+std::string RaiseMaxId(const Config& config, const Row& row, std::int64_t least) {
+  const StoreOptions& store = config.store;
+  if (store.kind == "etcd") return EtcdChange(store, row, {std::max(least, row.max_id), row.step});
+  return RaiseTo(store, row, std::to_string(least));
 }
 std::string SetStep(const Config& config, const Row& row, std::int64_t step) {
-  return Change(config, row, "step", step);
+  const StoreOptions& store = config.store;
+  if (store.kind == "etcd") return EtcdChange(store, row, {row.max_id, step});
+  return SqlChange(store, row.tag, "step = " + std::to_string(step));
 }
 
 void JudgeRow(Context& context, const Row& row) {
@@ -101,8 +154,8 @@ void JudgeRow(Context& context, const Row& row) {
     if (row.step <= 0) {
       mend = SetStep(context.config, row, context.config.segment.step);
     } else if (row.max_id < 0) {
-      found += "; it has to be above every id ever issued, and 1 is if none was";
-      mend = SetMaxId(context.config, row, 1);
+      found += "; " + Bound(context, row.tag);
+      mend = ByHand(context, row);
     }
     report.Add({Severity::kError, "rows", Tag(row.tag), found, mend});
   } else if (row.max_id > kNearEnd) {
@@ -114,29 +167,37 @@ void JudgeRow(Context& context, const Row& row) {
   JudgeMark(context, row);
 }
 
-void SayNull(Context& context, const std::string& tag) {
-  const Row row{tag, 1, context.config.segment.step, ""};
-  context.report.Add(
-      {Severity::kError, "rows", Tag(tag),
-       "its max_id or its step is NULL or no integer; such a tag is refused. max_id "
-       "has to be above every id ever issued, and 1 is if none was",
-       SetMaxId(context.config, row, 1) + " " + SetStep(context.config, row, row.step)});
+void SayUnreadable(Context& context, const UnreadableRow& row) {
+  const Row as_row{row.tag, 0, 0, ""};
+  std::string found = row.why + "; such a tag is refused", mend;
+  if (!row.has_max_id) {
+    found += ". " + Bound(context, row.tag);
+    mend = ByHand(context, as_row);
+  }
+  if (!row.has_step && context.config.store.kind != "etcd") {
+    mend +=
+        (mend.empty() ? "" : " ") + SetStep(context.config, as_row, context.config.segment.step);
+  }
+  context.report.Add({Severity::kError, "rows", Tag(row.tag), found, mend});
 }
 
 void CheckRows(Context& context) {
   Report& report = context.report;
   const StoreOptions& options = context.config.store;
-  const auto nulls = context.session->NullRows(kMostNulls, context.Deadline());
-  if (!nulls.ok())
-    return report.Say(Severity::kError, "rows", options.table, nulls.error().message);
-  for (const std::string& tag : *nulls) SayNull(context, tag);
+  const auto unreadable = context.session->Unreadable(kMostUnreadable, context.Deadline());
+  if (!unreadable.ok())
+    return report.Say(Severity::kError, "rows", options.table, unreadable.error().message);
+  for (const UnreadableRow& row : *unreadable) SayUnreadable(context, row);
   std::int64_t count = 0;
   for (std::string after;;) {
     const auto page = context.session->List(after, kPage, context.Deadline());
     if (!page.ok())
       return report.Say(Severity::kError, "rows", options.table, page.error().message);
     for (const Row& row : *page) {
-      if (std::find(nulls->begin(), nulls->end(), row.tag) == nulls->end()) JudgeRow(context, row);
+      const bool said =
+          std::any_of(unreadable->begin(), unreadable->end(),
+                      [&row](const UnreadableRow& each) { return each.tag == row.tag; });
+      if (!said) JudgeRow(context, row);
     }
     count += static_cast<std::int64_t>(page->size());
     if (page->size() < kPage) break;

@@ -53,11 +53,11 @@ void CheckSqliteFile(Context& context) {
   report.identity = seen->info.identity;
   context.store = seen->info;
   if (context.config.segment.enabled) {
-    for (const std::string& tag : seen->odd_rows) SayNull(context, tag);
+    for (const UnreadableRow& row : seen->unreadable) SayUnreadable(context, row);
     for (const Row& row : seen->rows) JudgeRow(context, row);
     report.Ok("rows", options.table,
               "it was read to its end: " +
-                  std::to_string(seen->rows.size() + seen->odd_rows.size()) + " tags");
+                  std::to_string(seen->rows.size() + seen->unreadable.size()) + " tags");
   }
   const Config::Snowflake& snowflake = context.config.snowflake;
   if (snowflake.enabled && snowflake.registry.kind == "store") JudgeWorkers(context, *seen);

@@ -20,6 +20,13 @@ struct StoreInfo {
   std::vector<std::string> warnings;  ///< for people; serving goes on
 };
 
+/// A row whose numbers are not, or not all, there: NULL, or in etcd a value of another form.
+struct UnreadableRow {
+  std::string tag;
+  bool has_max_id = false, has_step = false;
+  std::string why;
+};
+
 /// One session with a store, by blocking calls. BlockingStore turns it into a SegmentStore.
 ///
 /// Confined to one thread at a time, save Interrupt. No call throws. Errors as in SegmentStore. A
@@ -61,9 +68,9 @@ class SegmentDriver {
   virtual Result<std::vector<std::string>> LackingRights(Instant /*deadline*/) {
     return std::vector<std::string>();
   }
-  /// Up to `most` names of rows whose max_id or step is NULL, which List shows as 0.
-  virtual Result<std::vector<std::string>> NullRows(int /*most*/, Instant /*deadline*/) {
-    return std::vector<std::string>();
+  /// Up to `most` rows that List shows with a 0 for what cannot be read of them.
+  virtual Result<std::vector<UnreadableRow>> Unreadable(int /*most*/, Instant /*deadline*/) {
+    return std::vector<UnreadableRow>();
   }
 
   /// Makes a call under way on another thread end soon (shuts the socket down, sqlite3_interrupt).

@@ -34,6 +34,10 @@ Error Exhausted(std::string_view tag, std::int64_t max_id, std::int64_t add) {
                                 std::to_string(add) + " more ids do not fit below 2^63"};
 }
 
+std::string HasNull(std::string_view tag, bool max_id) {
+  return Quoted(tag) + " has " + (max_id ? "max_id" : "step") + " NULL";
+}
+
 std::optional<Error> BadRow(std::string_view tag, std::int64_t max_id, std::int64_t step,
                             std::int64_t count) {
   if (step <= 0)

@@ -19,6 +19,8 @@ Error TooWeak(std::string_view subject, Durability level, Durability demanded);
 Error Changed();
 /// `add` ids do not fit between max_id and the end of the id space.
 Error Exhausted(std::string_view tag, std::int64_t max_id, std::int64_t add);
+/// "tag 'x' has max_id NULL", or step.
+std::string HasNull(std::string_view tag, bool max_id);
 /// Why a row that exists cannot grant `count` ids; nullopt if it can.
 std::optional<Error> BadRow(std::string_view tag, std::int64_t max_id, std::int64_t step,
                             std::int64_t count);

@@ -7,11 +7,14 @@ import os
 import subprocess
 import unittest
 
+import pymysql
+
 from leaftest import TIME_FACTOR, Etcd, FakeClock, LeafdCase, MariaDb, MariaDbCase, Postgres, ZooKeeper, free_port
 from leaftest.leafd import environment
 
 LEAFCTL = os.environ["LEAFCTL_BIN"]
 PASSWORD = "leaf"
+UNKNOWN = "LARGEST_ID_EVER_ISSUED + 1"  # in a remedy: what only the user can know
 
 
 class DoctorCase(LeafdCase):
@@ -160,13 +163,24 @@ class MariaDbDoctorTest(DoctorCase, MariaDbCase):
         self.finding(report, "warning", "is near the end of the ids")
         self.finding(report, "warning", "its name is not of")
         self.finding(report, "error", "'full'")
-        for text in ("NULL or no integer", "has step 0", "has the negative max_id -7"):
-            for statement in self.finding(report, "error", text)["mend"].split(";"):
-                if statement.strip():
-                    self.by_hand(statement)
+        for text in ("has max_id NULL", "has step 0", "has the negative max_id -7"):
+            mend = self.finding(report, "error", text)["mend"]
+            if UNKNOWN in mend:
+                with self.assertRaises(pymysql.err.OperationalError):
+                    self.by_hand(mend)
+            self.by_hand(mend.replace(UNKNOWN, "43"))
         report = self.report(self.url, "error")
         self.assertEqual([f["subject"] for f in report["findings"] if f["severity"] == "error"], ["tag 'full'"])
-        self.assertEqual(self.database.max_id("it's\\negative"), 1)
+        self.assertEqual(self.database.max_id("it's\\negative"), 43)
+        self.assertEqual(self.database.max_id("null"), 43)
+
+    def test_a_null_step_is_no_reason_to_touch_the_maximum(self):
+        self.database.sql("ALTER TABLE leaf.leaf_alloc MODIFY step int NULL")
+        self.database.put("odd", 500, None)
+        mend = self.finding(self.report(self.url, "error"), "error", "has step NULL")["mend"]
+        self.assertNotIn("max_id", mend)
+        self.by_hand(mend)
+        self.assertEqual(self.database.max_id("odd"), 500)
 
     def test_a_row_that_went_back(self):
         server = self.mysql_leafd(settings={"segment.auto_create": "false"}).start()
@@ -178,8 +192,13 @@ class MariaDbDoctorTest(DoctorCase, MariaDbCase):
         server.stop()
         self.report(self.url, "warning", server__state_dir=state)
         self.database.sql("UPDATE leaf.leaf_alloc SET max_id = 2 WHERE biz_tag = 'order'")
-        self.mended(self.url, "error", "the row went back", self.by_hand, server__state_dir=state)
+        mend = self.finding(self.report(self.url, "error", server__state_dir=state), "error", "the row went back")["mend"]
+        self.by_hand(mend)
         self.assertGreaterEqual(self.database.max_id("order"), 4)
+        self.assertEqual(self.report(self.url, "warning", server__state_dir=state)["verdict"], "warning")
+        self.database.sql("UPDATE leaf.leaf_alloc SET max_id = 777777777 WHERE biz_tag = 'order'")
+        self.by_hand(mend)
+        self.assertEqual(self.database.max_id("order"), 777777777, "a remedy that is run late lowers nothing")
 
     def test_another_server_behind_the_journal(self):
         server = self.mysql_leafd().start()
@@ -283,8 +302,15 @@ class PostgresDoctorTest(DoctorCase):
         self.database.put("it''s", -7)
         report = self.report(self.url, "error")
         for text in ("has step 0", "has the negative max_id -7"):
-            self.by_hand(self.finding(report, "error", text)["mend"])
+            mend = self.finding(report, "error", text)["mend"]
+            if UNKNOWN in mend:
+                with self.assertRaises(AssertionError):
+                    self.by_hand(mend)
+            self.by_hand(mend.replace(UNKNOWN, "43"))
         self.report(self.url, "warning")
+        self.database.sql("UPDATE leaf_alloc SET max_id = 5000 WHERE biz_tag = 'it''s'", "leaf")
+        self.by_hand(mend.replace(UNKNOWN, "43"))
+        self.assertEqual(self.database.max_id("it''s"), 5000, "a remedy that is run late lowers nothing")
 
     def test_clocks(self):
         clock = FakeClock(self.folder)
@@ -328,6 +354,13 @@ class OtherStoresDoctorTest(DoctorCase):
                         "d.execute(\"UPDATE leaf_alloc SET max_id = 1\"); d.commit()", path], check=True)
         mend = self.finding(self.report("sqlite:" + path, "error", **settings), "error", "the row went back")["mend"]
         self.assertTrue(mend.startswith("UPDATE leaf_alloc SET max_id = "), mend)
+        for held, after in ((1, None), (999999, 999999), ("'500'", None)):
+            ends = subprocess.run(["/usr/bin/python3", "-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); "
+                                   f"d.execute(\"UPDATE leaf_alloc SET max_id = {held}\"); d.execute(sys.argv[2]); d.commit(); "
+                                   "print(d.execute('SELECT max_id, typeof(max_id) FROM leaf_alloc').fetchone())", path, mend],
+                                  check=True, capture_output=True, text=True).stdout.strip("()\n").split(", ")
+            self.assertEqual(ends[1], "'integer'")
+            self.assertGreaterEqual(int(ends[0]), after or first + 1)
 
     def test_a_file_that_is_no_database(self):
         path = self.write("leafd.db", "no database, but longer than a header would have to be" * 20)
@@ -348,6 +381,10 @@ class OtherStoresDoctorTest(DoctorCase):
         kind = subprocess.run(["stat", "-f", "-c", "%T", self.folder], capture_output=True, text=True, check=True).stdout.strip()
         return "warning" if kind in ("tmpfs", "ramfs") else "ok"
 
+    @staticmethod
+    def etcdctl(cluster):
+        return {**environment(), "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": f"127.0.0.1:{cluster.members[0].port}"}
+
     def test_etcd(self):
         cluster = Etcd()
         self.addCleanup(cluster.remove)
@@ -356,11 +393,21 @@ class OtherStoresDoctorTest(DoctorCase):
         self.assertEqual(self.report(cluster.url(), "ok")["store"]["durability"], "power")
         cluster.put("still", 1, 0)
         mend = self.finding(self.report(cluster.url(), "error"), "error", "has step 0")["mend"]
-        subprocess.run(mend, shell=True, check=True, capture_output=True,
-                       env={**environment(), "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": f"127.0.0.1:{cluster.members[0].port}"})
+        subprocess.run(mend, shell=True, check=True, capture_output=True, env=self.etcdctl(cluster))
         self.report(cluster.url(), "ok")
-        cluster.set(cluster.tag_key("broken"), "12")
-        self.assertIn("broken", self.finding(self.report(cluster.url(), "error"), "error", "broken", "rows")["found"])
+        self.assertEqual(cluster.max_id("still"), 1)
+        cluster.put("still", 5000, 10)
+        subprocess.run(mend, shell=True, check=True, capture_output=True, env=self.etcdctl(cluster))
+        self.assertEqual(cluster.max_id("still"), 5000, "a remedy that is run late lowers nothing")
+        cluster.set(cluster.tag_key("broken"), '{"max_id":"2000","step":10')
+        finding = self.finding(self.report(cluster.url(), "error"), "error", "broken", "rows")
+        self.assertIn('{"max_id":"1001","step":1000}', finding["found"].replace("\\x22", '"'))  # the form that is wanted
+        self.assertIn(UNKNOWN, finding["mend"])
+        subprocess.run(finding["mend"], shell=True, check=True, capture_output=True, env=self.etcdctl(cluster))
+        self.finding(self.report(cluster.url(), "error"), "error", "broken", "rows")  # as it stands it mends nothing
+        subprocess.run(finding["mend"].replace(UNKNOWN, "2001"), shell=True, check=True, capture_output=True, env=self.etcdctl(cluster))
+        self.report(cluster.url(), "ok")
+        self.assertEqual(cluster.max_id("broken"), 2001)
 
     def test_zookeeper_and_fixed(self):
         ensemble = ZooKeeper()

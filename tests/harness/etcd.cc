@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "rpc/grpc_channel.h"
@@ -58,17 +59,31 @@ bool Etcd::TryFirstStart() {
   return AwaitAll();
 }
 
+std::string Etcd::Cluster() const {
+  std::string cluster;
+  for (const auto& member : members_) {
+    cluster += (cluster.empty() ? "" : ",") + member->name +
+               "=http://127.0.0.1:" + std::to_string(member->peer_port);
+  }
+  return cluster;
+}
+
+void Etcd::Restore(const std::string& file) {
+  const Member& member = at(0);
+  Kill9();
+  std::filesystem::remove_all(member.data);
+  Ctl({"snapshot", "restore", file, "--name=" + member.name, "--initial-cluster=" + Cluster(),
+       "--initial-advertise-peer-urls=http://127.0.0.1:" + std::to_string(member.peer_port),
+       "--data-dir=" + member.data});
+  Start();
+}
+
 void Etcd::Launch(int index) {
   Member& member = at(index);
   if (member.process.running()) return;
   const std::string client = (options_.cert.empty() ? "http://127.0.0.1:" : "https://127.0.0.1:") +
                              std::to_string(member.port);
   const std::string peer = "http://127.0.0.1:" + std::to_string(member.peer_port);
-  std::string cluster;
-  for (const auto& other : members_) {
-    cluster += (cluster.empty() ? "" : ",") + other->name +
-               "=http://127.0.0.1:" + std::to_string(other->peer_port);
-  }
   std::vector<std::string> words{"etcd",
                                  "--name=" + member.name,
                                  "--data-dir=" + member.data,
@@ -76,7 +91,7 @@ void Etcd::Launch(int index) {
                                  "--advertise-client-urls=" + client,
                                  "--listen-peer-urls=" + peer,
                                  "--initial-advertise-peer-urls=" + peer,
-                                 "--initial-cluster=" + cluster,
+                                 "--initial-cluster=" + Cluster(),
                                  "--initial-cluster-state=new",
                                  "--heartbeat-interval=50",
                                  "--election-timeout=500",

@@ -64,6 +64,11 @@ class Etcd {
   void Compact(std::int64_t revision);
   void SetAlarmNoSpace(bool on);
 
+  /// A backup of the first member in `file`, and a cluster of one made of it on the same ports,
+  /// with the same name and token; waits until it serves.
+  void Save(const std::string& file) { Ctl({"snapshot", "save", file}); }
+  void Restore(const std::string& file);
+
   /// Runs etcdctl on the first member; what it prints.
   std::string Ctl(const std::vector<std::string>& words);
   std::string log(int member = 0) const { return FileContents(at(member).log); }
@@ -75,6 +80,7 @@ class Etcd {
     ChildProcess process;
   };
 
+  std::string Cluster() const;  ///< as --initial-cluster wants it
   const Member& at(int member) const { return *members_[static_cast<std::size_t>(member)]; }
   Member& at(int member) { return *members_[static_cast<std::size_t>(member)]; }
   bool TryFirstStart();

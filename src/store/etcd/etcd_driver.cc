@@ -57,11 +57,17 @@ class EtcdDriver final : public SegmentDriver {
   Result<std::int64_t> Raise(std::string_view tag, std::int64_t not_below, std::int64_t add,
                              Instant deadline) override;
   Result<bool> HandBack(std::string_view tag, Range tail, Instant deadline) override;
+  Result<std::vector<UnreadableRow>> Unreadable(int most, Instant deadline) override;
   void Interrupt() noexcept override { session_.Interrupt(); }
 
  private:
   std::string Key(std::string_view tag) const { return keys_ + std::string(tag); }
   Result<EtcdKnown> Get(std::string_view tag, Instant deadline);
+  /// False: no more.
+  using Visitor = std::function<bool(std::string_view tag, const Result<EtcdValue>& value)>;
+  /// The keys behind `after`, in their order.
+  Result<void> Visit(std::string_view after, std::int64_t page, Instant deadline,
+                     const Visitor& visit);
   /// What is to be put in the place of a row; equal to it: nothing is.
   using Change = std::function<Result<EtcdValue>(const EtcdValue&)>;
   Result<EtcdValue> Rewrite(std::string_view tag, const Change& change, Instant deadline);
@@ -76,8 +82,11 @@ class EtcdDriver final : public SegmentDriver {
 };
 
 Result<StoreInfo> EtcdDriver::Open(Instant deadline) {
+  memory_->Saw(session_.revision());
+  const std::int64_t known = memory_->latest();
   LEAF_ASSIGN_OR_RETURN(EtcdSession::Facts facts, session_.Open(deadline));
-  memory_->Belongs(facts.cluster_id);
+  const int losses = memory_->Belongs(facts.cluster_id, known, facts.revision);
+  if (losses > 0) facts.identity += ":restored " + std::to_string(losses);
   return StoreInfo{facts.durability, std::move(facts.identity), std::move(facts.warnings)};
 }
 
@@ -93,7 +102,9 @@ void EtcdDriver::Reserve(std::span<const Ask> asks, std::span<Grant> grants) {
     grants[i].outcome = Outcome::kRefused;
     if (!ready.ok()) grants[i].error = ready.error();
   }
-  if (ready.ok()) EtcdReservation(session_, *memory_, keys_, clock_).Run(asks, grants);
+  if (!ready.ok()) return;
+  EtcdReservation(session_, *memory_, keys_, clock_).Run(asks, grants);
+  memory_->Saw(session_.revision());
 }
 
 Error EtcdDriver::MovesTooFast(std::string_view tag) const {
@@ -117,27 +128,46 @@ Result<std::optional<Row>> EtcdDriver::Find(std::string_view tag, Instant deadli
   return known.error();
 }
 
-// A value that is no row is listed with zeros, as NULL is in SQL: the rest of the list is good.
-Result<std::vector<Row>> EtcdDriver::List(std::string_view after, int limit, Instant deadline) {
+Result<void> EtcdDriver::Visit(std::string_view after, std::int64_t page, Instant deadline,
+                               const Visitor& visit) {
   LEAF_RETURN_IF_ERROR(session_.Ready(deadline));
-  std::vector<Row> rows;
   std::string from = Key(after);
-  bool more = true;
-  while (more && rows.size() < static_cast<std::size_t>(limit)) {
+  for (bool more = true; more;) {
     etcdpb::RangeRequest request;
     request.set_key(from + '\0');
     request.set_range_end(PrefixEnd(keys_));
-    request.set_limit(std::min(kPage, limit - static_cast<std::int64_t>(rows.size())));
+    request.set_limit(page);
     LEAF_ASSIGN_OR_RETURN(const etcdpb::RangeResponse response, session_.Range(request, deadline));
     for (const etcdpb::KeyValue& row : response.kvs()) {
-      const auto value = ParseEtcdValue(row.key(), row.value());
-      rows.push_back(ToRow(std::string_view(row.key()).substr(keys_.size()),
-                           value.ok() ? *value : EtcdValue{}));
+      if (!visit(std::string_view(row.key()).substr(keys_.size()),
+                 ParseEtcdValue(row.key(), row.value())))
+        return {};
       from = row.key();
     }
     more = response.more() && !response.kvs().empty();
   }
+  return {};
+}
+
+// A value that is no row is listed with zeros, as NULL is in SQL: the rest of the list is good.
+Result<std::vector<Row>> EtcdDriver::List(std::string_view after, int limit, Instant deadline) {
+  std::vector<Row> rows;
+  const auto add = [&](std::string_view tag, const Result<EtcdValue>& value) {
+    rows.push_back(ToRow(tag, value.ok() ? *value : EtcdValue{}));
+    return rows.size() < static_cast<std::size_t>(limit);
+  };
+  LEAF_RETURN_IF_ERROR(Visit(after, std::min<std::int64_t>(kPage, limit), deadline, add));
   return rows;
+}
+
+Result<std::vector<UnreadableRow>> EtcdDriver::Unreadable(int most, Instant deadline) {
+  std::vector<UnreadableRow> found;
+  const auto add = [&](std::string_view tag, const Result<EtcdValue>& value) {
+    if (!value.ok()) found.push_back({std::string(tag), false, false, value.error().message});
+    return found.size() < static_cast<std::size_t>(most);
+  };
+  LEAF_RETURN_IF_ERROR(Visit("", kPage, deadline, add));
+  return found;
 }
 
 Result<Row> EtcdDriver::Create(std::string_view tag, std::int64_t step, std::int64_t max_id,
@@ -164,6 +194,7 @@ Result<bool> EtcdDriver::Swap(std::string_view tag, const EtcdKnown& from, const
   memory_->Drop(tag);
   LEAF_ASSIGN_OR_RETURN(const etcdpb::TxnResponse response, session_.Txn(request, deadline));
   if (response.succeeded()) memory_->Keep(tag, {response.header().revision(), to});
+  memory_->Saw(session_.revision());
   return response.succeeded();
 }
 

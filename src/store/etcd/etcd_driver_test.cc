@@ -322,6 +322,36 @@ TEST_F(EtcdDriverTest, OptionsThatCannotBeUsedAreNamed) {
   EXPECT_THAT(factory.error().message, HasSubstr("'h:0'"));
 }
 
+// --- Backups.
+
+TEST_F(EtcdDriverTest, ARestoredClusterIsAnotherStoreThoughItKeepsItsId) {
+  Put("order", 1, 10);
+  const auto driver = Open(Options());
+  const std::string identity = driver->Open(In(kPatience))->identity;
+  Server().Save(Server().folder() + "/backup");
+  ASSERT_EQ(Reserve(*driver, "order", 10).range, (Range{1, 11}));
+  const auto later = Open(Options());  // of another process
+  ASSERT_EQ(Reserve(*driver, "order", 10).range, (Range{11, 21}));
+
+  Server().Restore(Server().folder() + "/backup");
+  EXPECT_NE(Reserve(*driver, "order", 10).outcome, Outcome::kGranted);
+  const Result<StoreInfo> restored = driver->Open(In(kPatience));
+  ASSERT_TRUE(restored.ok()) << restored.error().message;
+  EXPECT_NE(restored->identity, identity);
+  EXPECT_EQ(driver->Open(In(kPatience))->identity, restored->identity) << "once";
+  EXPECT_NE(later->Open(In(kPatience))->identity, identity);
+}
+
+TEST_F(EtcdDriverTest, ARestartIsNoRestore) {
+  Put("order", 1, 10);
+  const auto driver = Open(Options());
+  const std::string identity = driver->Open(In(kPatience))->identity;
+  ASSERT_EQ(Reserve(*driver, "order", 10).range, (Range{1, 11}));
+  Server().Kill9();
+  Server().Start();
+  EXPECT_EQ(driver->Open(In(kPatience))->identity, identity);
+}
+
 // --- Encryption.
 
 TEST(EtcdTlsTest, AMemberIsSpokenToInsideTlsAndByCertificate) {

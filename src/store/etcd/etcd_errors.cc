@@ -1,7 +1,8 @@
-// A change goes to the cluster as a proposal. An error that is found before (permissions, size,
-// quota, a member without a leader) or by every member alike when the proposal is applied (quota,
-// permissions) is definite. One that ends the waiting for a proposal (timeouts, a leader lost, a
-// server that stops) is not: the proposal may still be accepted.
+// A change goes to the cluster as a proposal. An error that is found before (permissions, size, a
+// member without a leader) or by every member alike when the proposal is applied (permissions) is
+// definite. One that ends the waiting for a proposal (timeouts, a leader lost, a server that stops)
+// is not: the proposal may still be accepted. Nor is "space exceeded": the proposal that reaches
+// the quota is applied, and answered with it (quotaApplierV3 in etcd's apply.go).
 
 #include "store/etcd/etcd_errors.h"
 
@@ -44,7 +45,7 @@ EtcdMeaning MeaningOf(GrpcStatus status, std::string_view message) noexcept {
                             : ""};
     case GrpcStatus::kResourceExhausted:
       // Too many requests are turned away at the door; that passes.
-      if (Has(message, "space exceeded")) return {.definite = true, .leave = true, .advice = kFull};
+      if (Has(message, "space exceeded")) return {.leave = true, .advice = kFull};
       return {.definite = Has(message, "too many requests")};
     case GrpcStatus::kDataLoss:
       return {.definite = Has(message, "corrupt"),

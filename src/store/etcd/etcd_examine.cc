@@ -138,6 +138,7 @@ Verdict EtcdSession::JudgeRights(const GrpcReply& reply) {
   etcdpb::TxnResponse response;
   if (Succeeded(reply) && response.ParseFromString(reply.body)) {
     facts_.cluster_id = response.header().cluster_id();
+    facts_.revision = revision_ = response.header().revision();
     facts_.identity = Identity(facts_.cluster_id);
     return {};
   }

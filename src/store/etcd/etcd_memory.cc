@@ -1,11 +1,32 @@
 #include "store/etcd/etcd_memory.h"
 
+#include <algorithm>
+
 namespace leaf {
 
-void EtcdMemory::Belongs(std::uint64_t cluster_id) {
+void EtcdMemory::Saw(std::int64_t revision) {
   MutexLock lock(mu_);
-  if (cluster_id_ != cluster_id) rows_.clear();
+  latest_ = std::max(latest_, revision);
+}
+
+std::int64_t EtcdMemory::latest() const {
+  MutexLock lock(mu_);
+  return latest_;
+}
+
+int EtcdMemory::Belongs(std::uint64_t cluster_id, std::int64_t known, std::int64_t revision) {
+  MutexLock lock(mu_);
+  const bool same = cluster_id_ == cluster_id;
+  // Below latest_ too: else another session has noticed it already.
+  const bool lost = same && revision < known && revision < latest_;
+  if (!same || lost) {
+    rows_.clear();
+    latest_ = revision;
+  }
+  if (lost) ++losses_;
   cluster_id_ = cluster_id;
+  latest_ = std::max(latest_, revision);
+  return losses_;
 }
 
 std::optional<EtcdKnown> EtcdMemory::Find(std::string_view tag) const {

@@ -206,7 +206,7 @@ TEST_F(EtcdScriptedTest, AnErrorIsDefiniteOnlyIfNothingCanHaveHappened) {
   const Case all[] = {
       {14, "etcdserver: no leader", Outcome::kRefused, false},
       {8, "etcdserver: too many requests", Outcome::kRefused, true},
-      {8, "etcdserver: mvcc: database space exceeded", Outcome::kRefused, false},
+      {8, "etcdserver: mvcc: database space exceeded", Outcome::kUnknown, false},
       {7, "etcdserver: permission denied", Outcome::kRefused, true},
       {14, "etcdserver: request timed out", Outcome::kUnknown, false},
       {14, "etcdserver: leader changed", Outcome::kUnknown, false},

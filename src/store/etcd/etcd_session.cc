@@ -133,7 +133,10 @@ template <typename Response>
 bool EtcdSession::ReadAs(EtcdAnswer& answer, Response& to) {
   if (answer.end != EtcdAnswer::End::kDone) return false;
   const bool read = to.ParseFromString(answer.body);
-  if (read && to.header().cluster_id() == facts_.cluster_id) return true;
+  if (read && to.header().cluster_id() == facts_.cluster_id) {
+    revision_ = std::max(revision_, to.header().revision());
+    return true;
+  }
   answer.end = EtcdAnswer::End::kUnknown;
   answer.error = Unavailable(ToString(channel_.endpoint()) +
                              (read ? ": this is another cluster than the one examined"

@@ -54,6 +54,7 @@ class EtcdSession {
   /// What Open found.
   struct Facts {
     std::uint64_t cluster_id = 0;
+    std::int64_t revision = 0;  ///< of the cluster, during Open
     Durability durability = Durability::kPower;
     std::string identity;  ///< "etcd:" and the cluster's id
     std::vector<std::string> warnings;
@@ -78,6 +79,9 @@ class EtcdSession {
   /// Before what must be durable: a second or more after the last look, judges the member and the
   /// cluster again. A difference to what Open found ends the session.
   Result<void> Look(Instant deadline);
+
+  /// The largest revision of the cluster that any answer told.
+  std::int64_t revision() const noexcept { return revision_; }
 
   /// Makes all calls at once. An answer that is not clear, or that speaks against this member, ends
   /// the session. REQUIRES: equal sizes.
@@ -117,6 +121,7 @@ class EtcdSession {
   rpc::GrpcChannel channel_;
   std::string token_;
   Facts facts_;
+  std::int64_t revision_ = 0;
   Instant last_look_{}, last_use_{};
 };
 

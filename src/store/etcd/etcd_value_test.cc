@@ -88,7 +88,7 @@ TEST(EtcdErrorsTest, OnlyWhatCannotHaveHappenedIsDefinite) {
       {GrpcStatus::kUnavailable, "etcdserver: server stopped", false, true, false},
       {GrpcStatus::kUnavailable, "transport is closing", false, true, false},
       {GrpcStatus::kResourceExhausted, "etcdserver: too many requests", true, false, false},
-      {GrpcStatus::kResourceExhausted, "etcdserver: mvcc: database space exceeded", true, true,
+      {GrpcStatus::kResourceExhausted, "etcdserver: mvcc: database space exceeded", false, true,
        false},
       {GrpcStatus::kResourceExhausted, "grpc: received message larger than max", false, false,
        false},

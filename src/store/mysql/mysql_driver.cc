@@ -60,7 +60,7 @@ class MysqlDriver final : public SegmentDriver {
                              Instant deadline) override;
   Result<bool> HandBack(std::string_view tag, Range tail, Instant deadline) override;
   Result<std::vector<std::string>> LackingRights(Instant deadline) override;
-  Result<std::vector<std::string>> NullRows(int most, Instant deadline) override;
+  Result<std::vector<UnreadableRow>> Unreadable(int most, Instant deadline) override;
   void Interrupt() noexcept override { connection_.Interrupt(); }
 
  private:
@@ -341,8 +341,7 @@ Error MysqlDriver::WhyNoRow(const Ask& ask) {
   if (!row.ok()) return row.error();
   if (!*row) return refusal::NoRow(ask.tag);
   if (!(*row)->max_id || !(*row)->step) {
-    return Unavailable("tag '" + std::string(ask.tag) + "' has " +
-                       ((*row)->step ? "max_id" : "step") + " NULL");
+    return Unavailable(refusal::HasNull(ask.tag, !(*row)->max_id));
   }
   if (auto bad = refusal::BadRow(ask.tag, *(*row)->max_id, *(*row)->step, ask.count)) return *bad;
   return WhyUnchanged(ask.deadline);
@@ -456,7 +455,7 @@ Result<std::int64_t> MysqlDriver::Raise(std::string_view tag, std::int64_t not_b
   // No such row, or nothing to change, or no room.
   LEAF_ASSIGN_OR_RETURN(std::optional<MysqlRow> row, Look(tag, deadline));
   if (!row) return refusal::NoRow(tag);
-  if (!row->max_id) return Unavailable("tag '" + std::string(tag) + "' has the max_id NULL");
+  if (!row->max_id) return Unavailable(refusal::HasNull(tag, true));
   const std::int64_t from = std::max(*row->max_id, not_below);
   if (from > kMaxEnd - add) return refusal::Exhausted(tag, from, add);
   if (add == 0 && from == *row->max_id) return from;
@@ -489,16 +488,19 @@ Result<std::vector<std::string>> MysqlDriver::LackingRights(Instant deadline) {
   return lacking;
 }
 
-Result<std::vector<std::string>> MysqlDriver::NullRows(int most, Instant deadline) {
+Result<std::vector<UnreadableRow>> MysqlDriver::Unreadable(int most, Instant deadline) {
   LEAF_RETURN_IF_ERROR(Ready(deadline));
   const auto rows = connection_.Select(
-      "SELECT CONVERT(biz_tag USING utf8mb4) FROM " + table_ +
+      "SELECT CONVERT(biz_tag USING utf8mb4), max_id, step FROM " + table_ +
           " WHERE max_id IS NULL OR step IS NULL ORDER BY biz_tag LIMIT " + std::to_string(most),
       static_cast<std::size_t>(most), deadline);
   if (!rows.ok()) return Refusal(rows.error(), "");
-  std::vector<std::string> names;
-  for (const MysqlConnection::Cells& row : *rows) names.push_back(row[0].value_or(""));
-  return names;
+  std::vector<UnreadableRow> found;
+  for (const MysqlConnection::Cells& row : *rows) {
+    found.push_back({row[0].value_or(""), row[1].has_value(), row[2].has_value(),
+                     refusal::HasNull(row[0].value_or(""), !row[1])});
+  }
+  return found;
 }
 
 }  // namespace

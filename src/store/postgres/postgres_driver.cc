@@ -90,7 +90,7 @@ class PostgresDriver final : public SegmentDriver {
                              Instant deadline) override;
   Result<bool> HandBack(std::string_view tag, Range tail, Instant deadline) override;
   Result<std::vector<std::string>> LackingRights(Instant deadline) override;
-  Result<std::vector<std::string>> NullRows(int most, Instant deadline) override;
+  Result<std::vector<UnreadableRow>> Unreadable(int most, Instant deadline) override;
   void Interrupt() noexcept override { connection_.Interrupt(); }
 
  private:
@@ -363,8 +363,7 @@ void PostgresDriver::WhyNoRow(const Ask& ask, Grant& grant) {
     grant.error = refusal::NoRow(ask.tag);
   } else if (const auto max_id = Number((*found)[0][1]), step = Number((*found)[0][2]);
              !max_id || !step) {
-    grant.error = Unavailable("tag '" + std::string(ask.tag) + "' has " +
-                              (step ? "max_id" : "step") + " NULL");
+    grant.error = Unavailable(refusal::HasNull(ask.tag, !max_id));
   } else {
     grant.error = refusal::BadRow(ask.tag, *max_id, *step, ask.count)
                       .value_or(Unavailable("the row changed meanwhile"));
@@ -473,7 +472,7 @@ Result<std::int64_t> PostgresDriver::Raise(std::string_view tag, std::int64_t no
   LEAF_ASSIGN_OR_RETURN(const auto found, Read({find_, {std::string(tag)}}, deadline));
   if (found.empty()) return refusal::NoRow(tag);
   const auto max_id = Number(found[0][1]);
-  if (!max_id) return Unavailable("tag '" + std::string(tag) + "' has the max_id NULL");
+  if (!max_id) return Unavailable(refusal::HasNull(tag, true));
   const std::int64_t from = std::max(*max_id, not_below);
   if (from > kMaxEnd - add) return refusal::Exhausted(tag, from, add);
   open_ = false;
@@ -510,17 +509,20 @@ Result<std::vector<std::string>> PostgresDriver::LackingRights(Instant deadline)
   return lacking;
 }
 
-Result<std::vector<std::string>> PostgresDriver::NullRows(int most, Instant deadline) {
+Result<std::vector<UnreadableRow>> PostgresDriver::Unreadable(int most, Instant deadline) {
   LEAF_RETURN_IF_ERROR(Ready(deadline));
   LEAF_ASSIGN_OR_RETURN(const auto rows,
-                        Read({"SELECT t.biz_tag FROM ONLY " + facts_.table +
+                        Read({"SELECT t.biz_tag, t.max_id, t.step FROM ONLY " + facts_.table +
                                   " t WHERE t.max_id IS NULL OR t.step IS NULL ORDER BY t.biz_tag "
                                   "LIMIT $1::bigint",
                               {std::to_string(most)}},
                              deadline));
-  std::vector<std::string> names;
-  for (const Cells& row : rows) names.push_back(row[0].value_or(""));
-  return names;
+  std::vector<UnreadableRow> found;
+  for (const Cells& row : rows) {
+    found.push_back({row[0].value_or(""), row[1].has_value(), row[2].has_value(),
+                     refusal::HasNull(row[0].value_or(""), !row[1])});
+  }
+  return found;
 }
 
 }  // namespace

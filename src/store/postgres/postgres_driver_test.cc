@@ -186,7 +186,10 @@ TEST_F(PostgresDriverTest, ARowWithoutStepIsListedAsStepZeroAndRefused) {
   ASSERT_TRUE(rows.ok()) << rows.error().message;
   ASSERT_EQ(rows->size(), 1U);
   EXPECT_EQ((*rows)[0].step, 0);
-  EXPECT_THAT(*driver->NullRows(10, In(kPatience)), testing::ElementsAre("odd"));
+  const auto unreadable = *driver->Unreadable(10, In(kPatience));
+  ASSERT_EQ(unreadable.size(), 1U);
+  EXPECT_EQ(unreadable[0].tag, "odd");
+  EXPECT_TRUE(unreadable[0].has_max_id && !unreadable[0].has_step);
   const Grant grant = Reserve(*driver, "odd", 1);
   EXPECT_EQ(grant.outcome, Outcome::kRefused);
   EXPECT_THAT(grant.error.message, HasSubstr("step NULL"));

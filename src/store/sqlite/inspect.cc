@@ -87,13 +87,16 @@ Result<void> ReadRows(sqlite3* db, const std::string& path, const std::string& t
   Statement statement;
   int code = statement.Prepare(
       db,
-      "SELECT biz_tag, max_id, step, coalesce(update_time, ''), typeof(max_id) = 'integer' AND "
+      "SELECT biz_tag, max_id, step, coalesce(update_time, ''), typeof(max_id) = 'integer', "
       "typeof(step) = 'integer' FROM \"" +
           table + "\" ORDER BY biz_tag COLLATE BINARY");
   if (code != SQLITE_OK) return Bad(path, Explain(db, code));
   while ((code = statement.Step()) == SQLITE_ROW) {
-    if (statement.Int(4) == 0) {
-      found.odd_rows.push_back(statement.Text(0));
+    const bool max_id = statement.Int(4) != 0, step = statement.Int(5) != 0;
+    if (!max_id || !step) {
+      found.unreadable.push_back({statement.Text(0), max_id, step,
+                                  "tag '" + statement.Text(0) + "' has " +
+                                      (max_id ? "step" : "max_id") + " NULL or no integer"});
     } else {
       found.rows.push_back(
           {statement.Text(0), statement.Int(1), statement.Int(2), statement.Text(3)});

@@ -18,14 +18,14 @@ struct WorkerCells {
 
 /// What a look at a file found that a leafd may be working on.
 struct Inspection {
-  bool exists = false;                ///< if not, leafd makes it
-  bool has_table = false;             ///< likewise
-  std::string used_by;                ///< "process 12", while one has the file's lock; else empty
-  bool is_wal = false;                ///< has a write-ahead log; leafd changes it if not
-  StoreInfo info;                     ///< identity: empty if leafd has not opened the file yet
-  std::vector<Row> rows;              ///< all of them
-  std::vector<std::string> odd_rows;  ///< names of rows whose max_id or step is no integer
-  std::vector<WorkerCells> workers;   ///< of all clusters
+  bool exists = false;     ///< if not, leafd makes it
+  bool has_table = false;  ///< likewise
+  std::string used_by;     ///< "process 12", while one has the file's lock; else empty
+  bool is_wal = false;     ///< has a write-ahead log; leafd changes it if not
+  StoreInfo info;          ///< identity: empty if leafd has not opened the file yet
+  std::vector<Row> rows;   ///< all of them
+  std::vector<UnreadableRow> unreadable;  ///< max_id or step is no integer
+  std::vector<WorkerCells> workers;       ///< of all clusters
 };
 
 /// Reads the file without writing to it, by the rules of File and CheckTables; their errors, for
