@@ -58,6 +58,7 @@ class EtcdRegistry final : public RowRegistry {
   };
 
   std::string Key(std::int64_t worker) const { return keys_ + std::to_string(worker); }
+  Result<void> Ready(Instant deadline);
   Result<void> Take(const etcdpb::RangeResponse& response, Snapshot& to);
   Result<bool> Write(std::int64_t revision, const WorkerRow& row, Instant deadline);
 
@@ -77,9 +78,17 @@ Result<void> EtcdRegistry::Open(Instant deadline, std::vector<std::string>& warn
   return refusal::TooWeak("etcd", facts.durability, demanded_);
 }
 
+// What fails here was not sent; a connection that the member closed meanwhile is opened again.
+Result<void> EtcdRegistry::Ready(Instant deadline) {
+  const Result<void> ready = session_.Ready(deadline);
+  if (ready.ok() || SystemClock().Now() >= deadline) return ready;
+  std::vector<std::string> known;
+  return Open(deadline, known);
+}
+
 Result<RowRegistry::Snapshot> EtcdRegistry::Read(std::optional<std::int64_t> worker,
                                                  Instant deadline) {
-  LEAF_RETURN_IF_ERROR(session_.Ready(deadline));
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
   Snapshot snapshot;
   seen_.clear();
   std::string from = worker ? Key(*worker) : keys_;
@@ -121,7 +130,7 @@ Result<void> EtcdRegistry::Take(const etcdpb::RangeResponse& response, Snapshot&
 
 // A key that does not exist has the revision 0.
 Result<bool> EtcdRegistry::Write(std::int64_t revision, const WorkerRow& row, Instant deadline) {
-  LEAF_RETURN_IF_ERROR(session_.Ready(deadline));
+  LEAF_RETURN_IF_ERROR(Ready(deadline));
   LEAF_RETURN_IF_ERROR(session_.Look(deadline));
   const std::string key = Key(row.record.worker);
   etcdpb::TxnRequest request;
