@@ -54,6 +54,27 @@ TEST(JdbcUrlTest, PostgresqlIsReadWithItsUserAsParameter) {
   EXPECT_THAT(url.warnings, ElementsAre(HasSubstr("prepareThreshold")));
 }
 
+TEST(JdbcUrlTest, PostgresqlsTlsIsWhatItsDriverMakesOfIt) {
+  const std::string ca = "&sslrootcert=/ca.pem";
+  const auto mode = [](const std::string& query) {
+    return Jdbc("jdbc:postgresql://h/d?" + query).parameters.at("sslmode");
+  };
+  EXPECT_EQ(mode("ssl=true" + ca), "verify-full");
+  EXPECT_EQ(mode("ssl" + ca), "verify-full");
+  EXPECT_EQ(mode("sslmode=verify-ca&ssl=true" + ca), "verify-ca");
+  EXPECT_EQ(mode("ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory"), "require");
+  EXPECT_EQ(mode("ssl=false"), "prefer");
+  EXPECT_THAT(ErrorOf("jdbc:postgresql://h/d?ssl=true"), HasSubstr("needs sslrootcert"));
+  EXPECT_THAT(ErrorOf("jdbc:postgresql://h/d?ssl=maybe"), HasSubstr("true or false"));
+}
+
+TEST(JdbcUrlTest, PostgresqlsSchemaIsTaken) {
+  EXPECT_EQ(Jdbc("jdbc:postgresql://h/d?currentSchema=ids").schema, "ids");
+  EXPECT_THAT(ErrorOf("jdbc:postgresql://h/d?currentSchema=ids,public"), HasSubstr("store.table"));
+  EXPECT_THAT(ErrorOf("jdbc:postgresql://h/d?options=-c%20search_path=ids"),
+              HasSubstr("store.table"));
+}
+
 TEST(JdbcUrlTest, WhatIsNotAUrlOfMysqlIsRefused) {
   for (const char* text :
        {"jdbc:", "jdbc:mysql", "jdbc:mysql:", "jdbc:mysql:h/d", "jdbc:oracle:thin:@h:1521:d",

@@ -108,6 +108,8 @@ void Fill(StoreUrl url, Config& config) {
   store.user = std::move(url.user);
   store.password = std::move(url.password).value_or("");
   store.parameters = std::move(url.parameters);
+  if (!url.schema.empty() && store.table.find('.') == std::string::npos)
+    store.table = url.schema + "." + store.table;
 }
 
 }  // namespace

@@ -248,6 +248,13 @@ TEST_F(LoadTest, TheTableHasAPlainName) {
   EXPECT_THAT(Errors(), HasSubstr("SCHEMA.TABLE for postgres only"));
 }
 
+TEST_F(LoadTest, TheSchemaOfAJdbcUrlIsThatOfATableWithoutOne) {
+  command_line.settings = {{"--store", "jdbc:postgresql://h/d?user=u&currentSchema=ids"}};
+  EXPECT_EQ(Load().store.table, "ids.leaf_alloc");
+  command_line.settings.push_back({"store.table", "other.leaf_alloc"});
+  EXPECT_EQ(Load().store.table, "other.leaf_alloc");
+}
+
 TEST_F(LoadTest, ListenersAreChecked) {
   for (const char* text : {"127.0.0.1:0", "localhost:8080", "[::]:80", "[fe80::1%eth0]:80",
                            "unix:/run/leafd.sock", "db-1.example:1"}) {

@@ -20,6 +20,7 @@ struct StoreUrl {
   /// postgres, etcd: "H1:P1,H2:P2", IPv6 in brackets; postgres: or the folder of a unix socket.
   std::string servers;
   std::string database;
+  std::string schema;  ///< jdbc:postgresql: currentSchema, where a store.table without one stands
   std::string user;
   std::optional<std::string> password;
   /// mysql: "ssl-mode" (always: disabled, preferred, required, verify-ca, verify-identity), and

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "base/host_lookup.h"
 #include "config/url.h"
@@ -68,8 +69,48 @@ Result<void> CheckPostgresTls(StoreUrl& url) {
   return {};
 }
 
-/// Of a JDBC URL: the user, the password and the files of TLS; the rest is the Java driver's.
+/// What of a JDBC URL has other names in ours: 42.x of the driver verifies the server where `ssl`
+/// is said without `sslmode`, but for a factory that does not.
+struct JdbcTls {
+  bool ssl = false, validates = true;
+};
+
+Result<bool> TakeJdbcParameter(const std::string& name, const std::string& value, JdbcTls& tls,
+                               StoreUrl& url) {
+  if (name == "user") {
+    url.user = value;
+  } else if (name == "password") {
+    url.password = value;
+  } else if (name == "ssl") {
+    if (!IsIn(value, {"true", "false", ""}))
+      return Invalid("store.url: the JDBC parameter ssl is true or false");
+    tls.ssl = value != "false";
+  } else if (name == "sslfactory") {
+    tls.validates = value != "org.postgresql.ssl.NonValidatingFactory";
+  } else if (name == "currentSchema") {
+    const bool plain = std::all_of(value.begin(), value.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_';
+    });
+    if (!plain) {
+      return Invalid(
+          "store.url: the JDBC parameter currentSchema is not one plain name; drop it and say "
+          "which "
+          "schema has the table: store.table = \"SCHEMA.leaf_alloc\"");
+    }
+    url.schema = value;
+  } else if (name == "options" && value.find("search_path") != std::string::npos) {
+    return Invalid(
+        "store.url: the JDBC parameter options sets search_path, which is not taken; drop it and "
+        "set store.table = \"SCHEMA.leaf_alloc\"");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Of a JDBC URL: the user, the password, the schema and TLS; the rest is the Java driver's.
 Result<void> TakeJdbcParameters(std::string_view query, StoreUrl& url) {
+  JdbcTls tls;
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
@@ -78,18 +119,17 @@ Result<void> TakeJdbcParameters(std::string_view query, StoreUrl& url) {
     const auto value =
         PercentDecode(equals == std::string_view::npos ? "" : pair.substr(equals + 1));
     if (!name || !value) return Invalid("store.url: the JDBC URL has a bad escape (% must be %25)");
-    if (*name == "user") {
-      url.user = *value;
-    } else if (*name == "password") {
-      url.password = *value;
-    } else if (std::find(kPostgresParameters.begin(), kPostgresParameters.end(), *name) !=
-               kPostgresParameters.end()) {
+    LEAF_ASSIGN_OR_RETURN(const bool taken, TakeJdbcParameter(*name, *value, tls, url));
+    if (taken) continue;
+    if (std::find(kPostgresParameters.begin(), kPostgresParameters.end(), *name) !=
+        kPostgresParameters.end()) {
       LEAF_RETURN_IF_ERROR(TakeParameters(pair, kPostgresParameters, url));
     } else {
       LEAF_RETURN_IF_ERROR(RefuseAt(pair));
       url.warnings.push_back("the JDBC parameter " + PrintableName(*name) + " is not used");
     }
   }
+  if (tls.ssl) url.parameters.emplace("sslmode", tls.validates ? "verify-full" : "require");
   return {};
 }
 
