@@ -57,12 +57,18 @@ std::string InQuotes(std::string_view text) {
   return quoted + "\"";
 }
 
+std::string InShell(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 // A row that others moved meanwhile stays as it is.
 std::string EtcdChange(const StoreOptions& store, const Row& from, const EtcdValue& to) {
   const std::string key = InQuotes(Key(store, from.tag));
-  return "etcdctl txn <<'END'\nvalue(" + key +
-         ") = " + InQuotes(EtcdValue{from.max_id, from.step}.Text()) + "\n\nput " + key + " " +
-         InQuotes(to.Text()) + "\n\n\nEND";
+  const std::string value = InQuotes(EtcdValue{from.max_id, from.step}.Text());
+  return "printf '%s\\n' " + InShell("value(" + key + ") = " + value) + " '' " +
+         InShell("put " + key + " " + InQuotes(to.Text())) + " '' '' | etcdctl txn";
 }
 
 std::string SqlChange(const StoreOptions& store, const std::string& tag,
@@ -100,7 +106,7 @@ std::string ByHand(const Context& context, const Row& row) {
   const StoreOptions& store = context.config.store;
   if (store.kind != "etcd") return RaiseTo(store, row, kLargest);
   const std::int64_t step = row.step > 0 ? row.step : context.config.segment.step;
-  return "etcdctl put " + Quoted("etcd", Key(store, row.tag)) + " '{\"max_id\":\"" + kLargest +
+  return "etcdctl put " + InShell(Key(store, row.tag)) + " '{\"max_id\":\"" + kLargest +
          "\",\"step\":" + std::to_string(step) + "}'";
 }
 

@@ -32,6 +32,37 @@ std::string HowToReach(const std::string& kind, Durability level) {
   return "lower store.min_durability, if less is enough";
 }
 
+// By the words of the server, of its library or of ours.
+std::string HowToConnect(const std::string& said) {
+  struct Cause {
+    const char *word, *mend;
+  };
+  constexpr const char* kPassword =
+      "correct the user or the password in store.url, or store.password_file";
+  constexpr const char* kHost = "correct the host in store.url, or have its name known here";
+  constexpr const char* kRefused = "start the server, or correct host and port in store.url";
+  constexpr const char* kTls = "correct the TLS options of store.url, or the server's";
+  constexpr Cause kCauses[] = {
+      {"password", kPassword},
+      {"Access denied", kPassword},
+      {"authentication", kPassword},
+      {"Unknown database", "correct the database in store.url, or have it made: CREATE DATABASE"},
+      {"database", "correct the database in store.url, or have it made: CREATE DATABASE"},
+      {"not known", kHost},
+      {"no address", kHost},
+      {"resolve", kHost},
+      {"TLS", kTls},
+      {"SSL", kTls},
+      {"certificate", kTls},
+      {"refused", kRefused},
+      {"(111)", kRefused},
+      {"in time", "see whether the host can be reached, or raise store.timeout"}};
+  for (const auto& [word, mend] : kCauses) {
+    if (said.find(word) != std::string::npos) return mend;
+  }
+  return "start the server, or correct store.url, its user and password and its TLS options";
+}
+
 std::string Level(Durability level) { return "'" + std::string(DurabilityName(level)) + "'"; }
 
 }  // namespace
@@ -47,8 +78,7 @@ void CheckStore(Context& context) {
   Result<StoreInfo> opened = session->Open(context.Deadline());
   if (!opened.ok()) {
     return report.Say(Severity::kError, "store", options.display_url, opened.error().message,
-                      "start the server, or correct store.url, its user and password and its TLS "
-                      "options");
+                      HowToConnect(opened.error().message));
   }
   report.durability = DurabilityName(opened->durability);
   report.identity = opened->identity;

@@ -9,9 +9,9 @@ namespace leaf::doctor {
 namespace {
 
 // How a remedy that can be typed begins.
-constexpr std::string_view kOpeners[] = {"ALTER ",      "CREATE TABLE ", "GRANT ",
-                                         "SET GLOBAL ", "etcdctl role",  "etcdctl put ",
-                                         "chmod ",      "mkdir -p ",     "innodb_flush_method = "};
+constexpr std::string_view kOpeners[] = {
+    "BEGIN READ WRITE; ", "ALTER ",       "CREATE TABLE ", "GRANT ",    "SET GLOBAL ",
+    "etcdctl role",       "etcdctl put ", "chmod ",        "mkdir -p ", "innodb_flush_method = "};
 constexpr std::string_view kSeparators[] = {": ", "; ", ", "};
 
 struct Cut {

@@ -31,7 +31,8 @@ constexpr const char* kHelp =
     "Exit code: 0 done, 1 it failed (doctor: leafd would refuse something), 2 wrong usage.\n";
 
 int Fail(const std::string& message, int code) {
-  std::fprintf(stderr, "leafctl: %s\n", message.c_str());
+  std::fprintf(stderr, "leafctl: %s%s\n", message.c_str(),
+               code == kUsage ? "\nTry: leafctl --help" : "");
   return code;
 }
 
@@ -106,5 +107,5 @@ int main(int argc, char** argv) {
   if (first == "store" && argc > 2 && std::string_view(argv[2]) == "init")
     return StoreInit(argc, argv);
   if (first == "doctor") return Doctor(argc, argv);
-  return Fail("no such command; leafctl --help lists them", kUsage);
+  return Fail("no such command", kUsage);
 }

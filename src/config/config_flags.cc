@@ -22,7 +22,7 @@ constexpr std::array<option, 9> kOptions = {{{"config", required_argument, nullp
                                              {nullptr, 0, nullptr, 0}}};
 
 Error Usage(std::string message) {
-  return Error{Code::kInvalidArgument, "leafd: " + message + "\nTry: leafd --help"};
+  return Error{Code::kInvalidArgument, std::move(message)};
 }
 
 /// The flag's name alone: what follows '=' may be a secret.

@@ -16,7 +16,9 @@ namespace {
 constexpr int kOk = 0, kFailure = 1, kUsage = 2;
 
 int Fail(const leaf::Error& error, int code) {
-  std::fprintf(stderr, "%s\n", error.message.c_str());
+  const bool usage = code == kUsage;
+  std::fprintf(stderr, "%s%s%s\n", usage ? "leafd: " : "", error.message.c_str(),
+               usage ? "\nTry: leafd --help" : "");
   return code;
 }
 

@@ -269,6 +269,19 @@ class PostgresDoctorTest(DoctorCase):
         self.assertEqual(self.mended(self.url, "error", "ids need a bigint", self.by_hand)["verdict"], "ok")
         self.database.sql("ALTER TABLE leaf_alloc DROP CONSTRAINT leaf_alloc_pkey", "leaf")
         self.assertEqual(self.mended(self.url, "error", "no unique key on biz_tag", self.by_hand)["verdict"], "ok")
+        for change, text in (("ALTER COLUMN step TYPE text", "the column step is text"), ("DROP COLUMN step", "has no column step")):
+            self.database.sql("ALTER TABLE leaf_alloc " + change, "leaf")
+            self.assertEqual(self.mended(self.url, "error", text, self.by_hand)["verdict"], "ok")
+        for change, text in (("ALTER COLUMN limit_ms TYPE text", "limit_ms of \"leafd_worker\" is text"),
+                             ("DROP CONSTRAINT leafd_worker_pkey", "has no primary key (cluster, worker)")):
+            self.database.sql("ALTER TABLE leafd_worker " + change, "leaf")
+            self.assertEqual(self.mended(self.url, "error", text, self.by_hand)["verdict"], "ok")
+
+    def test_read_only_by_role_and_database(self):
+        for who in ("ROLE leaf", "DATABASE leaf", "ROLE leaf IN DATABASE leaf"):
+            self.database.sql(f"ALTER {who} SET default_transaction_read_only = on", "leaf")
+            self.assertEqual(self.mended(self.url, "error", "the session is read-only",
+                                         lambda mend: self.database.sql(mend, "leaf"))["verdict"], "ok")
 
     def test_privileges(self):
         self.database.sql("REVOKE ALL ON leaf_alloc, leafd_worker FROM leaf", "leaf")

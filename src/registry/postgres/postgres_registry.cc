@@ -122,18 +122,29 @@ Result<void> PostgresRegistry::CheckTable(Instant deadline) {
                        ": GRANT SELECT, INSERT, UPDATE ON " + table_ + " TO " +
                        QuotedName(settings_.user) + ";");
   }
-  if (first[4] != "t")
-    return Unavailable("the table " + table_ + " has no primary key (cluster, worker)" + wanted);
+  if (first[4] != "t") {
+    return Unavailable("the table " + table_ +
+                       " has no primary key (cluster, worker): ALTER TABLE " + table_ +
+                       " ADD PRIMARY KEY (cluster, worker);");
+  }
   std::map<std::string, std::string> types;
   for (const auto& row : found.rows) types[row[0].value_or("")] = row[1].value_or("");
-  const std::pair<const char*, const char*> all[] = {
-      {"cluster", "varchar text"},      {"worker", "int4 int8"},      {"generation", "int8"},
-      {"owner", "bpchar varchar text"}, {"identity", "varchar text"}, {"limit_ms", "int8"}};
-  for (const auto& [name, right] : all) {
+  struct Column {
+    const char *name, *right, *type;
+  };
+  constexpr Column kColumns[] = {{"cluster", "varchar text", "varchar(128)"},
+                                 {"worker", "int4 int8", "int"},
+                                 {"generation", "int8", "bigint"},
+                                 {"owner", "bpchar varchar text", "char(32)"},
+                                 {"identity", "varchar text", "varchar(255)"},
+                                 {"limit_ms", "int8", "bigint"}};
+  for (const auto& [name, right, type] : kColumns) {
     const std::string& is = types[name];
     if (!is.empty() && std::string_view(right).find(is) != std::string_view::npos) continue;
-    return Unavailable("the column " + std::string(name) + " of " + table_ +
-                       (is.empty() ? std::string(" is missing") : " is " + is) + wanted);
+    const std::string column = "the column " + std::string(name) + " of " + table_;
+    if (is.empty()) return Unavailable(column + " is missing" + wanted);
+    return Unavailable(column + " is " + is + ": ALTER TABLE " + table_ + " ALTER COLUMN " + name +
+                       " TYPE " + type + " USING " + name + "::" + type + ";");
   }
   return {};
 }

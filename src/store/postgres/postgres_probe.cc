@@ -124,11 +124,19 @@ Result<std::map<std::string, Column>> ReadColumns(PostgresConnection& connection
 
 Result<void> CheckColumns(const PostgresSettings& settings, const Table& table,
                           const std::map<std::string, Column>& columns) {
-  for (const char* name : {"biz_tag", "max_id", "step"}) {
-    if (columns.find(name) == columns.end()) {
-      return Bad("the table " + table.name + " has no column " + name +
-                 "; leafd's table is: " + LeafTableDdl(settings));
-    }
+  if (columns.find("biz_tag") == columns.end()) {
+    return Bad("the table " + table.name + " has no column biz_tag; name another in store.table; " +
+               "leafd's own is: " + LeafTableDdl(settings));
+  }
+  if (columns.find("step") == columns.end()) {
+    return Bad("the table " + table.name + " has no column step: " +
+               Alter(table.name, "ADD COLUMN step int NOT NULL DEFAULT 1000"));
+  }
+  if (columns.find("max_id") == columns.end()) {
+    return Bad(
+        "the table " + table.name +
+        " has no column max_id, which has to be above every id that was ever issued: " +
+        Alter(table.name, "ADD COLUMN max_id bigint NOT NULL DEFAULT LARGEST_ID_EVER_ISSUED"));
   }
   const Column& tag = columns.at("biz_tag");
   if (!In(tag.type, {"varchar", "text"})) {
@@ -142,12 +150,15 @@ Result<void> CheckColumns(const PostgresSettings& settings, const Table& table,
         Alter(table.name, "ALTER COLUMN biz_tag TYPE varchar(128) COLLATE \"C\""));
   }
   if (columns.at("max_id").type != "int8") {
-    return Bad("the column max_id is " + columns.at("max_id").type +
-               "; ids need a bigint: " + Alter(table.name, "ALTER COLUMN max_id TYPE bigint"));
+    return Bad("the column max_id is " + columns.at("max_id").type + "; ids need a bigint: " +
+               Alter(table.name,
+                     "ALTER COLUMN max_id DROP DEFAULT, ALTER COLUMN max_id TYPE bigint USING "
+                     "max_id::bigint, ALTER COLUMN max_id SET DEFAULT 1"));
   }
   if (!In(columns.at("step").type, {"int4", "int8", "int2"})) {
-    return Bad("the column step is " + columns.at("step").type +
-               "; it must be an integer: " + Alter(table.name, "ALTER COLUMN step TYPE int"));
+    return Bad("the column step is " + columns.at("step").type + "; it must be an integer: " +
+               Alter(table.name,
+                     "ALTER COLUMN step DROP DEFAULT, ALTER COLUMN step TYPE int USING step::int"));
   }
   return {};
 }
@@ -194,6 +205,34 @@ PostgresStatement Preamble(Duration limit) {
       {std::to_string(lock_ms), std::to_string(ms)}};
 }
 
+namespace {
+
+// Where the setting comes from says what takes it back.
+Error ReadOnlySession(PostgresConnection& connection, Instant deadline) {
+  const std::string name = "default_transaction_read_only";
+  const auto rows =
+      Select(connection,
+             {"SELECT source, quote_ident(session_user), quote_ident(current_database()) FROM "
+              "pg_settings WHERE name = $1::text",
+              {name}},
+             deadline);
+  std::string source, mend = "ALTER SYSTEM SET " + name + " = off; SELECT pg_reload_conf();";
+  if (rows.ok() && rows->size() == 1) {
+    const Cells& row = rows->front();
+    source = Text(row[0]);
+    std::string of;
+    if (source == "user") of = "ROLE " + Text(row[1]);
+    if (source == "database") of = "DATABASE " + Text(row[2]);
+    if (source == "database user") of = "ROLE " + Text(row[1]) + " IN DATABASE " + Text(row[2]);
+    // The one who mends it may be read-only by the same setting.
+    if (!of.empty()) mend = "BEGIN READ WRITE; ALTER " + of + " RESET " + name + "; COMMIT;";
+  }
+  return Bad("the session is read-only (" + name +
+             " = on, set by: " + (source.empty() ? "unknown" : source) + "): " + mend);
+}
+
+}  // namespace
+
 Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant deadline) {
   LEAF_ASSIGN_OR_RETURN(
       const std::vector<Cells> writable,
@@ -206,12 +245,7 @@ Result<StoreInfo> ProbePostgresServer(PostgresConnection& connection, Instant de
         "the server is read-only: a standby in recovery; point store.url at the primary, or name "
         "all servers in it");
   }
-  if (True(writable[0][1])) {
-    return Bad(
-        "the session is read-only (default_transaction_read_only = on, set for the server, the "
-        "database or the role): ALTER SYSTEM SET default_transaction_read_only = off; SELECT "
-        "pg_reload_conf();");
-  }
+  if (True(writable[0][1])) return ReadOnlySession(connection, deadline);
   LEAF_ASSIGN_OR_RETURN(
       const std::vector<Cells> rows,
       Select(connection,
